@@ -22,7 +22,7 @@
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
-# make test-random  the tests that ask random questions, four times as many (KTK_EXAMPLES), other ones
+# make test-random  the tests that ask random questions, six times as many (KTK_EXAMPLES), other ones
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter and typos; `make format` rewrites
@@ -179,7 +179,7 @@ test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
 
 test-random: .venv/.installed
-	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),4) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
+	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),6) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults tests/connect
@@ -244,7 +244,7 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		echo "No Java 17 or newer was found: installing one into .venv" && \
 		$(call sync,.venv) --extra java && \
 		.venv/bin/python -m ktk_engine.java.find_java; }
-	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
+	@.venv/bin/ktk build-class-archive || echo "Spark starts without it, only slower."
 	@touch $@
 
 python3.11:

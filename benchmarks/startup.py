@@ -105,7 +105,7 @@ def _tables(result: dict[str, Any]) -> list[list[str]]:
         times = " ".join(f"{seconds:.2f}" for seconds in found["seconds"][name])
         lines.append(f"| {name} | {median:.2f} s | {times} |")
     share = f"dbt-ktk takes {found['ratio']:.2f} of the time; the goal is {found['goal']:.2f}"
-    archive = f"with{'' if found['archive'] else 'out'} the archive of classes of `ktk prepare`"
+    archive = f"with{'' if found['archive'] else 'out'} the archive of `ktk build-class-archive`"
     return [lines, [f"{share} at most. It ran {archive}."]]
 
 

@@ -1,7 +1,7 @@
-"""The errors of the engine: one base class, narrow subclasses with the field's words.
+"""The errors of the engine: one base class, narrow subclasses with terms of the field.
 
-A message says what is wrong, where (cube, dataset, column, file), what was and was not
-written, and what to do next.
+A message says what is wrong, where (cube, dataset, column, file), what was and was not written, and
+what to do next.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from ktk_engine.messages import Message, Remedy, Voice
 
-# A scheme, then `user@`, or `user:secret@` whose secret may hold slashes; a port is no secret.
+# A scheme, then `user@`, or `user:secret@` whose secret may contain slashes; a port is no secret.
 _USERINFO = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]*):(/{1,3})"
     r"([^\s/@:'\"]*:(?!\d+(?:/|$))[^\s@'\"]*|[^\s/@'\"]+)@"
@@ -18,16 +18,12 @@ _USERINFO = re.compile(
 _QUERY = re.compile(r"\b(?!file:)([A-Za-z][A-Za-z0-9+.\-]*://[^\s?'\"]*)\?[^\s'\"]+")
 # Parameters of a server of Spark Connect; one of them is a token.
 _PARAMETERS = re.compile(r"\b(sc://[^\s/;'\"]*/?;)[^\s'\"]+")
-# What stands in front of the @ of these is a container.
+# In these, a container precedes the @.
 _CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
 
 
 def without_secrets(text: str) -> str:
-    """Mask user, secret, query and parameters of each URL in a text; they may be keys.
-
-    Args:
-        text: for people: a message, or an address.
-    """
+    """Mask user, secret, query and parameters of each URL in a text, which may be keys."""
     if ":/" not in text:
         return text
     text = _PARAMETERS.sub(r"\1***", text)
@@ -55,11 +51,11 @@ class KtkError(Exception):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What one can do about it."""
+        """What can be done about it."""
         return self.message.remedies
 
     def said(self, voice: Voice) -> str:
-        """Give its message in the words of a voice; `str` gives it in Python's."""
+        """Give its message in a voice; `str` gives it in Python's."""
         return self.message.said(voice)
 
 
@@ -79,7 +75,7 @@ class TypeClassError(KtkError):
     """Columns break the rules of type classes; nothing was written.
 
     Attributes:
-        findings: one entry per column that breaks a rule, as far as there are several.
+        findings: one entry per column that breaks a rule; empty if the message says it all.
     """
 
     def __init__(self, message: object, findings: tuple[object, ...] = ()) -> None:
@@ -91,7 +87,7 @@ class DataError(KtkError):
     """Rows break a rule (duplicate cell, null, lost precision); nothing was committed.
 
     Attributes:
-        findings: one entry a rule and column, as far as there are several.
+        findings: one entry per rule and column; empty if the message says it all.
     """
 
     def __init__(self, message: object, findings: tuple[object, ...] = ()) -> None:
@@ -120,15 +116,14 @@ class FormatError(KtkError):
 
 
 class UnsupportedFormatError(FormatError):
-    """A stored document or file of a form that this version does not know; it may well be sound."""
+    """A stored document or file has a form that this version does not support; it may be intact."""
 
 
 class StoreError(KtkError):
-    """A store could not do what it was asked; whether it did part of it is unknown.
+    """An operation of a store failed; whether it was done in part is unknown.
 
     Attributes:
-        nothing_written: whether it is known that the store did nothing of it. Only said by
-            stores, and only where it is certain.
+        nothing_written: whether the store has certainly done nothing. Only stores set it.
     """
 
     def __init__(self, message: object, *, nothing_written: bool = False) -> None:
@@ -137,19 +132,19 @@ class StoreError(KtkError):
 
 
 class InvalidKeyError(StoreError):
-    """A key is not a safe relative path, or lies outside its dataset."""
+    """A key is not a safe relative path, or is outside of its dataset."""
 
 
 class ObjectNotFoundError(StoreError):
-    """No object has this key. Only raised when the store said so."""
+    """No object has this key; raised only if the store says so."""
 
 
 class ObjectExistsError(StoreError):
-    """An object with this key exists already, and was left as it is."""
+    """An object with this key already exists; it was not changed."""
 
 
 class TokenMismatchError(StoreError):
-    """The object changed since its token was read, and was left as it is."""
+    """The object changed since its token was read; it was not changed."""
 
 
 class CommitConflictError(KtkError):
@@ -157,28 +152,28 @@ class CommitConflictError(KtkError):
 
 
 class CommitStateUnknownError(KtkError):
-    """The store gave no answer about the commit; nothing was deleted, it may stand."""
+    """The store did not answer about the commit, which may have succeeded; nothing was deleted."""
 
 
 class VersionGoneError(KtkError):
-    """A clean-up removed files of a version while it was read."""
+    """A clean-up deleted files of a version while it was read."""
 
 
 class ForeignWriterError(KtkError):
-    """Another program changed a dataset behind the log; refused for writing."""
+    """Another program changed a dataset behind the log, so writing is refused."""
 
 
 class ForeignWriterWarning(UserWarning):
-    """Another program changed a dataset behind the log; what is read is what the log has."""
+    """Another program changed a dataset behind the log; reads return what the log has."""
 
 
 class SourceWarning(UserWarning):
-    """Files of a source differ in what they have; what is read of them is said."""
+    """Files of a source differ in their columns; the warning says which are read."""
 
 
 class PublishError(KtkError):
-    """What is committed cannot be published in another format as it is; the commit stands."""
+    """A commit cannot be published in another format; the commit itself stands."""
 
 
 class SessionError(KtkError):
-    """Spark or Java is missing, too old, or could not be started; or no temporary file could."""
+    """Spark or Java is missing, too old, or could not start, or a temporary file failed."""

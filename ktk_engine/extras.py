@@ -1,4 +1,4 @@
-"""What is installed only with an extra of the distribution, and how to get it."""
+"""Packages that need an extra of the distribution, and how to install it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from ktk_engine.messages import Message, Remedy
 
 
 def need(extra: str, who: str, *modules: str, error: type[KtkError] = ConfigurationError) -> None:
-    """Refuse what an extra is needed for, unless its modules are installed.
-
-    Args:
-        extra: its name.
-        who: what needs it, as the beginning of a sentence.
-        modules: what is imported.
-        error: the kind of error.
-    """
+    """Refuse `who`, the beginning of a sentence, unless the modules of an extra are installed."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         said = f"{who} needs packages that are not installed here ({', '.join(missing)}): "

@@ -1,4 +1,4 @@
-"""Numbers, counts of things, sizes and times as people read them."""
+"""Formats numbers, counts, sizes and times for people."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _UNITS = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
 
 def number(value: int | None) -> str:
-    """Give a number with thousands separators; `?` for one that is unknown."""
+    """A number with thousands separators; `?` if unknown."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
 def change(value: int | None) -> str:
-    """Give a difference with its sign; `?` for one that is unknown."""
+    """A difference with its sign; `?` if unknown."""
     return UNKNOWN if value is None else f"{value:+,}"
 
 
 def size(count: int | None) -> str:
-    """Give a number of bytes in decimal units, for instance `9.1 MB`."""
+    """A number of bytes in decimal units, such as `9.1 MB`."""
     if count is None:
         return UNKNOWN
     value = float(count)
@@ -34,10 +34,9 @@ def size(count: int | None) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Read a number of bytes in decimal units, for instance `128MB`.
+    """Read a number of bytes in decimal units, such as `128MB`.
 
-    Raises:
-        ConfigurationError: it is not a size above zero.
+    Raises a `ConfigurationError` unless it is a size above zero.
     """
     match = re.fullmatch(r"(\d{1,12})\s*([kKMGT]?B)", str(text).strip())
     count = int(match[1]) * 1000 ** _UNITS[match[2].upper()] if match else 0
@@ -47,21 +46,18 @@ def parse_size(text: str) -> int:
 
 
 def moment(time: datetime) -> str:
-    """Give a time in UTC to the second."""
+    """A time in UTC to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """Write how many there are, for instance `1 row` or `2,000 rows`.
+    """A count with its noun, such as `1 row` or `2,000 rows`; the default plural adds an `s`.
 
-    Args:
-        count: how many.
-        one: what one of them is called, maybe with a verb: `row repeats`.
-        several: what several are called; None adds an `s`.
+    The noun may have a verb: `row repeats`.
     """
     return f"{count:,} {noun(count, one, several)}"
 
 
 def noun(count: float, one: str, several: str | None = None) -> str:
-    """Give the form that follows a number; see `counted`."""
+    """The noun for a number; see `counted`."""
     return one if count == 1 else several or f"{one}s"

@@ -1,6 +1,6 @@
-"""Messages whose remedies are data, so that each reader sees what to do in familiar words.
+"""Messages whose remedies are data, so that each reader sees them in familiar terms.
 
-The engine says what is wrong; what to do depends on who asked. So a message keeps its remedies
+The engine says what is wrong; what to do depends on the reader. So a message keeps its remedies
 apart from its text, and a *voice* turns each of them into words: Python's is here, the command
 line's in `ktk_engine.cli`, dbt's in the adapter.
 """
@@ -17,18 +17,16 @@ Voice = Mapping[str, str]
 
 @runtime_checkable
 class Spoken(Protocol):
-    """Part of a message that each voice says in its own way."""
+    """Part of a message that each voice words in its own way."""
 
     def said(self, voice: Voice) -> str:
-        """Give it in the words of a voice."""
+        """Give it in a voice."""
 
 
 class Remedy:
     """What to do about an error, as data.
 
-    Attributes:
-        kind: one of the kinds that `PYTHON` has words for.
-        arguments: what it is done to, by the names that stand in braces there.
+    `PYTHON` has the kinds, with the names of their arguments in braces.
     """
 
     __slots__ = ("arguments", "kind")
@@ -39,13 +37,13 @@ class Remedy:
 
     @classmethod
     def on(cls, kind: str, name: str, dataset: str | None = None) -> Remedy:
-        """Make one for a cube or table, or for one dataset of a cube: `drop`, `drop_dataset`."""
+        """Make one for a cube or table, or for a dataset of a cube: `drop`, `drop_dataset`."""
         if dataset is None:
             return cls(kind, name=name)
         return cls(f"{kind}_dataset", name=name, dataset=dataset)
 
     def said(self, voice: Voice) -> str:
-        """Give it in the words of a voice; in Python's where that has none of its own."""
+        """Give it in a voice, or in Python's if that lacks this kind."""
         return voice.get(self.kind, PYTHON[self.kind]).format_map(self.arguments)
 
     def __str__(self) -> str:
@@ -66,17 +64,16 @@ class Remedy:
 
 
 class Message(str):
-    """A text that still knows its remedies; as a string it is in Python's words.
+    """A text that keeps its remedies; as a string it is in Python's voice.
 
-    Args:
-        *parts: texts, remedies, other messages, and errors, whose messages are taken over.
+    Its parts are texts, remedies, other messages, and errors, which contribute their messages.
     """
 
     __slots__ = ("parts",)
     parts: tuple[object, ...]
 
     def __new__(cls, *parts: object) -> Message:
-        """Put parts together."""
+        """Join the parts."""
         flat = tuple(_flat(parts))
         message = super().__new__(cls, "".join(map(str, flat)))
         message.parts = flat
@@ -84,20 +81,20 @@ class Message(str):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What it says one can do, in its order."""
+        """Its remedies, in order."""
         return remedies_of(*self.parts)
 
     def said(self, voice: Voice) -> str:
-        """Give the text in the words of a voice."""
+        """Give the text in a voice."""
         return "".join(spoken(part, voice) for part in self.parts)
 
     def rstrip(self, chars: str | None = None, /) -> Message:
-        """See `str.rstrip`; of a remedy nothing is taken."""
+        """See `str.rstrip`; keeps remedies whole."""
         *before, last = self.parts or ("",)
         return Message(*before, last.rstrip(chars) if isinstance(last, str) else last)
 
     def to_json(self) -> str:
-        """Give it as text that passes where only texts do; a table in it becomes text."""
+        """Serialize it where only text passes; a table in it becomes text."""
         return json.dumps([
             [part.kind, part.arguments] if isinstance(part, Remedy) else str(part)
             for part in self.parts
@@ -114,7 +111,7 @@ class Message(str):
 
 
 def remedies_of(*parts: object) -> tuple[Remedy, ...]:
-    """The remedies among some parts of a message, and in them."""
+    """The remedies in parts of a message."""
     found: list[Remedy] = []
     for part in parts:
         within: tuple[Remedy, ...] = getattr(part, "remedies", ())
@@ -131,7 +128,7 @@ def joined(between: str, parts: Iterable[object]) -> Message:
 
 
 def spoken(text: object, voice: Voice) -> str:
-    """Give a message, an error or any other text in the words of a voice."""
+    """Give a message, an error or any other text in a voice."""
     return text.said(voice) if isinstance(text, Spoken) else str(text)
 
 
@@ -143,7 +140,7 @@ def _flat(parts: tuple[object, ...]) -> list[object]:
     return found
 
 
-# In Python: calls of the library; what it has no call for is done on the command line.
+# In Python: calls of the library, or commands where it has none.
 PYTHON: Voice = {
     "drop": "store.drop({name!r})",
     "drop_dataset": "store.cube({name!r}).drop({dataset!r})",
@@ -189,7 +186,7 @@ PYTHON: Voice = {
     "predicate": "the predicate",
     "location": "the source's location",
     "ignore_folders": "the option recursiveFileLookup",
-    # Where rows are asked for.
+    # Where rows are requested.
     "answer_here": 'engine="local"',
     "ask_spark": 'engine="spark"',
     "memory_limit": "memory_limit",
@@ -198,7 +195,7 @@ PYTHON: Voice = {
     "another one (.rename).",
     "say_dataset": "Say which one: {quoted} in SQL.",
     "build_under_other_name": "Build one of them under another name.",
-    # How all rows are written again.
+    # How to rewrite all rows.
     "rebuild": "build the dataset again with overwrite",
     "replace_rows": "replace all rows: overwrite",
     "change_class": "The class of a column changes only where all rows are replaced: overwrite.",

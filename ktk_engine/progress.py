@@ -1,4 +1,4 @@
-"""How long work tells how far it is: a function of the caller's, a bar, or the step it is at."""
+"""How long-running work reports progress: to a callback, a bar, or as its current step."""
 
 from __future__ import annotations
 
@@ -22,13 +22,9 @@ Step: TypeAlias = Literal["computing", "reading", "sorting and writing", "writin
 
 @dataclass
 class Watched:
-    """A piece of work that another thread watches.
+    """Work that another thread watches."""
 
-    Attributes:
-        step: what it does now.
-    """
-
-    step: Step = "computing"
+    step: Step = "computing"  # the current one
 
 
 _WATCHED: contextvars.ContextVar[Watched | None] = contextvars.ContextVar("watched", default=None)
@@ -36,7 +32,7 @@ _WATCHED: contextvars.ContextVar[Watched | None] = contextvars.ContextVar("watch
 
 @contextmanager
 def watching(work: Watched) -> Iterator[None]:
-    """Let the steps of a block be seen in `work`."""
+    """Report the steps of a block in `work`."""
     token = _WATCHED.set(work)
     try:
         yield
@@ -46,7 +42,7 @@ def watching(work: Watched) -> Iterator[None]:
 
 @contextmanager
 def doing(step: Step) -> Iterator[None]:
-    """Set the step that watchers of this work see while a block runs."""
+    """Set the step that watchers see while a block runs."""
     work = _WATCHED.get()
     if work is None:
         yield
@@ -60,19 +56,14 @@ def doing(step: Step) -> Iterator[None]:
 
 @contextmanager
 def heartbeat(say: Callable[[int], None], every: float) -> Iterator[None]:
-    """Tell now and then how long a block has been running.
-
-    Args:
-        say: gets the seconds, in a thread of its own.
-        every: seconds in between.
-    """
+    """Call `say` regularly, in another thread, with the seconds that a block has been running."""
     ended, began = threading.Event(), monotonic()
 
     def beat() -> None:
         while not ended.wait(every):
             say(round(monotonic() - began))
 
-    context = contextvars.copy_context()  # dbt's log asks it who is logging
+    context = contextvars.copy_context()  # dbt's log finds the node in it
     thread = threading.Thread(target=context.run, args=[beat], name="ktk-heartbeat", daemon=True)
     thread.start()
     try:
@@ -83,17 +74,12 @@ def heartbeat(say: Callable[[int], None], every: float) -> Iterator[None]:
 
 
 def untold(done: int, total: int) -> None:
-    """Nobody asks."""
+    """Reports no progress."""
 
 
 @contextmanager
 def telling(progress: Progress | bool, what: str) -> Iterator[Progress]:
-    """Give the function that reports progress within a block.
-
-    Args:
-        progress: a function; True for a bar, False for nothing.
-        what: what is done, for instance `reading`.
-    """
+    """Give a progress callback for a block: the given one, a bar for True, none for False."""
     if callable(progress):
         yield progress
     elif progress:
@@ -105,15 +91,9 @@ def telling(progress: Progress | bool, what: str) -> Iterator[Progress]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
-    """Show a bar within a block, on a terminal's standard error or in a notebook.
+    """Show a bar during a block, on a terminal's standard error or in a notebook.
 
-    It goes with the block; elsewhere nothing is shown.
-
-    Args:
-        what: what is done, for instance `reading`.
-
-    Raises:
-        ConfigurationError: what draws it is not installed.
+    Elsewhere it shows nothing. Raises a `ConfigurationError` if its package is not installed.
     """
     need("cli", "A progress bar", "rich")
     from rich.console import Console
@@ -136,7 +116,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """Show on a terminal or in a notebook, within a block that starts Spark, that it does."""
+    """Show on a terminal or in a notebook that a block starts Spark."""
     if find_spec("rich") is None:
         yield
         return

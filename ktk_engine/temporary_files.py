@@ -1,4 +1,4 @@
-"""Turns the system's errors at temporary files into one that says what to do."""
+"""Turns errors of the system on temporary files into one that says what to do."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ from ktk_engine.errors import SessionError
 
 @contextmanager
 def temporary_files(trouble: str) -> Iterator[None]:
-    """Name what a block does with temporary files, if the system refuses it.
-
-    Args:
-        trouble: what cannot be done then, without a full stop.
-
-    Raises:
-        SessionError: with the system's reason, and with what to do.
-    """
+    """Raise a `SessionError` that starts with `trouble` if the system refuses temporary files."""
     try:
         yield
     except OSError as error:

@@ -21,7 +21,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.store.key import check_new_uuid
 from ktk_engine.warehouse.author import by_hand, python_history
-from ktk_engine.warehouse.name_claim import displaced_by
+from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import compute_again
 from ktk_engine.write.retained import Retained
@@ -130,7 +130,7 @@ def _target(
             f"{name} of {store.url} is a cube: write to its datasets with Store.cube, or give the "
             "table another name. Nothing was written."
         )
-    if found := displaced_by(store, by_hand().dataset(target)):
+    if found := replaced_relations(store, by_hand().dataset(target)):
         raise ConsistencyError(
             f"{name} is the name of a view of {store.url}: drop it first, or give the table "
             f"another name. Nothing was written."

@@ -10,8 +10,8 @@ from typing import Literal
 
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormatError
+from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.comments import Comments, comments_of
-from ktk_engine.format.sealed import seal, unseal
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
@@ -76,7 +76,7 @@ def render_view(view: ViewDocument) -> bytes:
     document = {**view.__dict__, "comments": view.comments.as_metadata()}
     if not view.elsewhere:
         del document["elsewhere"]
-    return seal({"format": 3 if view.elsewhere else 2, **document})
+    return render_checksummed({"format": 3 if view.elsewhere else 2, **document})
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
@@ -91,7 +91,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         UnsupportedFormatError: it is of a newer format.
     """
     try:
-        document = unseal(data, 2, max(_FORMATS), f"View {key}")
+        document = read_checksummed(data, 2, max(_FORMATS), f"View {key}")
         if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
             said = f"View {key} has an unknown format. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))

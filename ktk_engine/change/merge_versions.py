@@ -26,7 +26,7 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
 )
 from ktk_engine.formatting import counted
-from ktk_engine.gate.gate import pass_gate
+from ktk_engine.gate.gate import validate_write
 from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
@@ -75,7 +75,7 @@ def check_source(
 
     Raises:
         TypeClassError: a column's class differs; nothing was written.
-        ConfigurationError: see `pass_gate`.
+        ConfigurationError: see `validate_write`.
     """
     state = resolve(store, target.scope)
     if target.uuid not in state.datasets:
@@ -88,7 +88,7 @@ def check_source(
     own = [known.field(n) for n in versions if n in known.names and n not in there]
     schema = pa.schema([*given, *own])
     target = spelled(target, schema.names)
-    pass_gate(
+    validate_write(
         target, schema, datasets, False, context.built_by, keeps_rows=True, beside=context.beside
     )
 

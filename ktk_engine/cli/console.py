@@ -1,4 +1,4 @@
-"""The console of the commands: colours for people, plain text of 100 columns for pipes."""
+"""The console of the commands: colours on terminals, plain text of 100 columns in pipes."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_COLUMNS = 100
-_BETWEEN = "   "  # what is between two columns
+_BETWEEN = "   "  # between two columns
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Who reads what a command says, where it is not a person at a terminal.
+    """The reader of a command's output, if it is not a user at a terminal."""
 
-    Attributes:
-        voice: the words in which remedies are written.
-        output: what takes the place of standard output; None leaves that.
-    """
-
-    voice: Voice = field(default_factory=lambda: COMMAND)
-    output: IO[str] | None = None
+    voice: Voice = field(default_factory=lambda: COMMAND)  # for remedies
+    output: IO[str] | None = None  # replaces standard output
 
 
 _PERSON = Listener()
 
 
 def listener() -> Listener:
-    """Who reads what this command says: the `listener` of its context."""
+    """The reader of this command's output: the `listener` of its context."""
     context = click.get_current_context(silent=True)
     known = (context.find_root().obj if context else None) or {}
     found: Listener = known.get("listener", _PERSON)
@@ -45,18 +40,18 @@ def listener() -> Listener:
 
 
 def say(text: object, err: bool = False) -> None:
-    """Say a line, in the listener's words."""
+    """Print a line in the listener's words."""
     to = listener()
     click.echo(spoken(text, to.voice), None if err else to.output, err=err)
 
 
 def say_json(data: Any) -> None:
-    """Say data; messages in it are in the listener's words."""
+    """Print data as JSON, with messages in the listener's words."""
     say(json.dumps(_plain(data, listener().voice), indent=2))
 
 
 def flag(name: str, value: str = "") -> str:
-    """Name an option as the listener gives it: `--dry-run`, or `dry_run: true`."""
+    """An option as the listener writes it: `--dry-run`, or `dry_run: true`."""
     given = Remedy("flag", option=f"--{name} {value}".rstrip(),
                    argument=f"{name.replace('-', '_')}: {value or 'true'}")  # fmt: skip
     return given.said(listener().voice)
@@ -71,13 +66,13 @@ def _plain(data: Any, voice: Voice) -> Any:
 
 
 def warn(warning: object) -> None:
-    """Say on standard error what a person should know of what was done; empty for nothing."""
+    """Print a warning on standard error unless it is empty."""
     if warning:
         say(Message("Warning: ", warning), err=True)
 
 
 def make_console() -> Console:
-    """Make the console for standard output; names from stores are never read as markup."""
+    """A console for standard output that never reads names from stores as markup."""
     from rich.console import Console
 
     file = listener().output
@@ -88,12 +83,12 @@ def make_console() -> Console:
 
 
 def print_table(console: Console, table: Table, with_empty: bool = False) -> None:
-    """Print a table that fits; of one that would break words, a block of lines for each row.
+    """Print a table, or a block of lines per row if its words would be broken.
 
     Args:
-        console: where to.
+        console: the console.
         table: the table.
-        with_empty: whether a block has a line for an empty cell too.
+        with_empty: whether blocks have lines for empty cells.
     """
     columns = [
         (str(column.header), [str(cell) for cell in column.cells]) for column in table.columns
@@ -118,7 +113,7 @@ def print_table(console: Console, table: Table, with_empty: bool = False) -> Non
 
 
 def _shared(spare: int, narrowest: list[int], widest: list[int]) -> list[int]:
-    """Widths of columns; left alone, rich takes from the widest until it breaks their words."""
+    """Widths of columns; rich itself would shrink the widest until its words break."""
     widths = list(narrowest)
     wanting = sorted(range(len(widths)), key=lambda index: widest[index] - narrowest[index])
     for done, index in enumerate(wanting):
@@ -129,7 +124,7 @@ def _shared(spare: int, narrowest: list[int], widest: list[int]) -> list[int]:
 
 
 def _width(texts: list[str], no_wrap: bool) -> int:
-    """How narrow a column can be without breaking a word."""
+    """The least width of a column that breaks no word."""
     from rich.cells import cell_len
 
     parts = texts if no_wrap else [word for text in texts for word in text.split()]
@@ -137,12 +132,7 @@ def _width(texts: list[str], no_wrap: bool) -> int:
 
 
 def make_table(left: list[str], right: list[str] | None = None) -> Table:
-    """Make a table without lines.
-
-    Args:
-        left: headers of columns with text.
-        right: headers of the columns after them, with numbers.
-    """
+    """A table without lines; columns on the right are for numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

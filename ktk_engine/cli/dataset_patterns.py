@@ -1,4 +1,4 @@
-"""The options by which commands choose datasets of a cube: glob patterns on their ids."""
+"""Options that choose datasets of a cube by glob patterns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def dataset_options(command: _F) -> _F:
-    """Give a command the options `--include` and `--exclude`."""
+    """Add the options `--include` and `--exclude` to a command."""
     command = click.option(
-        "--exclude", metavar="GLOB,..", help="Leave out the datasets that match, after --include."
+        "--exclude", metavar="GLOB,..", help="Exclude the datasets that match, after --include."
     )(command)
     return click.option(
         "--include", metavar="GLOB,..", help="Only datasets that match; default: all."
@@ -33,7 +33,7 @@ def chosen_datasets(
         cube: its name, for messages.
         known: ids of its datasets.
         include: patterns, separated by commas; None for all datasets.
-        exclude: patterns of those to leave out of them; None for none.
+        exclude: patterns of those to exclude; None for none.
 
     Returns:
         Their ids, in the order of `known`.
@@ -54,7 +54,7 @@ def chosen_datasets(
 
 
 def _matching(cube: str, names: list[str], patterns: str) -> set[str]:
-    """The names that one of some patterns matches; each has to match one."""
+    """The names that match one of the patterns; each pattern has to match."""
     found: set[str] = set()
     for pattern in (part.strip() for part in patterns.split(",")):
         matched = {name for name in names if fnmatchcase(name, pattern)}

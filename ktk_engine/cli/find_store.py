@@ -1,4 +1,4 @@
-"""Finds the store that a command works on, and says which one.
+"""Finds the store for a command, and prints which one it is.
 
 See docs/stores.md, How it is found.
 """
@@ -27,7 +27,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def store_option(command: _F) -> _F:
-    """Give a command the option `--store`, which may come before or after its name."""
+    """Add the option `--store` to a command, before or after its name."""
     return click.option(
         "--store",
         "store_url",
@@ -44,7 +44,7 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
 
     Args:
         store_url: what was given with the command's own `--store`.
-        quiet: do not say which store it is.
+        quiet: do not print which store it is.
 
     Raises:
         ConfigurationError: none of the three names a store, it is not clear which one, or its
@@ -55,7 +55,7 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
 
 
 def find_stores(store_url: str | None, *, quiet: bool = False) -> list[ObjectStore]:
-    """Open all schemas of this command's warehouse; of a store that is one schema, that one.
+    """Open all schemas of this command's warehouse, or its only store.
 
     Args:
         store_url: as for `find_store`.
@@ -96,15 +96,14 @@ def _found(
 def open_other_store(url: str) -> ObjectStore:
     """Open another store that a command writes to, as the project in the current folder would.
 
-    An object store is asked with the `storage_options` of that target of the profile whose store
-    it is in, else with those of the present target if they are of its kind, else with what the
-    environment has.
+    An object store gets the `storage_options` of the target whose store contains it, else those of
+    the current target if they are for its kind, else those of the environment.
 
     Args:
         url: its path or address.
 
     Raises:
-        ConfigurationError: the address is wrong, or the options ask for what is not set.
+        ConfigurationError: the address is wrong, or the options need a variable that is not set.
     """
     from ktk_engine.store.open_store import cloud_of
 
@@ -114,16 +113,16 @@ def open_other_store(url: str) -> ObjectStore:
     try:
         options = _options_for(url, kind) if kind else {}
     except _NoProfileError:
-        options = {}  # no project of ours: the environment is left
+        options = {}  # no project of ours: the environment remains
     return _open(url, options)
 
 
 class _NoProfileError(ConfigurationError):
-    """There is no profile that could say anything of a store."""
+    """There is no profile that could name a store."""
 
 
 def _options_for(url: str, kind: str) -> dict[str, Any]:
-    """The options that the profile in the current folder has for an object store."""
+    """The options for an object store in the profile of the current folder."""
     from ktk_engine.store.open_store import cloud_of
 
     try:
@@ -144,7 +143,7 @@ def _options_for(url: str, kind: str) -> dict[str, Any]:
 
 
 def _address(output: Mapping[str, Any], path: Path) -> str:
-    """Where a target's store is; empty if that cannot be told here."""
+    """The address of a target's store; empty if it cannot be determined."""
     try:
         return _text(output, "store", path, "./warehouse")
     except ConfigurationError:
@@ -152,14 +151,14 @@ def _address(output: Mapping[str, Any], path: Path) -> str:
 
 
 def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
-    # It brings Arrow, which --help does not need.
+    # Imports Arrow, which --help does not need.
     from ktk_engine.store.open_store import cloud_of, open_store
 
     return open_store(url, options if cloud_of(url) else None)
 
 
 def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
-    """Open a store; of a warehouse with exactly one schema, that schema."""
+    """Open a store; for a warehouse with exactly one schema, that schema."""
     stores = _schemas_of(url, options)
     if len(stores) > 1:
         names = (store.url.rpartition("/")[2] for store in stores)
@@ -169,7 +168,7 @@ def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[Objec
 
 
 def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
-    """Open a store; of a warehouse all schemas, if it has any."""
+    """Open a store; for a warehouse, all of its schemas."""
     store = _open(url, options)
     names = store.list_names()
     if _is_schema(names):
@@ -184,7 +183,7 @@ def _is_schema(names: list[str]) -> bool:
 
 
 def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
-    """A dbt project's warehouse and schema, its settings, and the file that says so."""
+    """A dbt project's warehouse and schema, its options, and their source."""
     profile, profiles_file, name = _profile_of(project)
     target = os.environ.get("DBT_TARGET") or _text(profile, "target", profiles_file, "default")
     output = _section(_section(profile, "outputs", profiles_file), target, profiles_file)
@@ -201,7 +200,7 @@ def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
 
 
 def _profile_of(project: Path) -> tuple[Mapping[str, Any], Path, str]:
-    """A dbt project's profile, the file that it is in, and its name."""
+    """A dbt project's profile, its file, and its name."""
     project_file = project / "dbt_project.yml"
     if not project_file.is_file():
         raise ConfigurationError(
@@ -213,7 +212,7 @@ def _profile_of(project: Path) -> tuple[Mapping[str, Any], Path, str]:
 
 
 def _options(output: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The settings of an object store; texts may ask for variables of the environment."""
+    """The options of an object store, with environment variables resolved."""
     given = _section(output, "storage_options", path) if output.get("storage_options") else {}
     return {
         key: _text(given, key, path) if isinstance(value, str) and value else value
@@ -222,7 +221,7 @@ def _options(output: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _profiles_file(project: Path) -> Path:
-    """Find profiles.yml where dbt does."""
+    """Find profiles.yml as dbt does."""
     folders = [project, Path.home() / ".dbt"]
     if os.environ.get("DBT_PROFILES_DIR"):
         folders.insert(0, Path(os.environ["DBT_PROFILES_DIR"]).expanduser())
@@ -239,7 +238,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        # Not what it says itself: that repeats the line, which may hold a key.
+        # Without the error itself, which repeats the line and may contain a key.
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark else "it"
         raise ConfigurationError(
@@ -260,7 +259,7 @@ def _section(content: Mapping[str, Any], name: str, path: Path) -> Mapping[str, 
 
 
 def _text(content: Mapping[str, Any], key: str, path: Path, default: str | None = None) -> str:
-    """Read a setting; of Jinja only `env_var` is understood."""
+    """Read a setting; supports only `env_var` of Jinja."""
     value = content.get(key, default)
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{path} names no `{key}`. Give --store.")

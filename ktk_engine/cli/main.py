@@ -9,22 +9,22 @@ from typing import Any
 import click
 
 from ktk_engine.cli.commands.adopt import adopt
+from ktk_engine.cli.commands.build_class_archive import build_class_archive
 from ktk_engine.cli.commands.check import check
 from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.copy import copy
 from ktk_engine.cli.commands.delete import delete
+from ktk_engine.cli.commands.drop import drop
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.index import index
 from ktk_engine.cli.commands.info import info
-from ktk_engine.cli.commands.prepare import prepare
 from ktk_engine.cli.commands.publish import publish
 from ktk_engine.cli.commands.query import query
-from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.rename import rename
 from ktk_engine.cli.commands.report import report
+from ktk_engine.cli.commands.set_properties import set_properties
 from ktk_engine.cli.commands.stats import stats
-from ktk_engine.cli.commands.update_properties import update_properties
 from ktk_engine.cli.commands.versions.history import history
 from ktk_engine.cli.commands.versions.restore import restore
 from ktk_engine.cli.commands.versions.tag import tag
@@ -35,10 +35,10 @@ from ktk_engine.errors import KtkError
 
 
 class KtkGroup(click.Group):
-    """A group whose commands end with one clean message where this library refuses something."""
+    """A group whose commands print one clean message for errors of this library."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the command."""
         with warnings.catch_warnings():
             warnings.showwarning = _say
             try:
@@ -48,7 +48,7 @@ class KtkGroup(click.Group):
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning is a line for people, without the place in the code."""
+    """Print a warning as a line, without its place in the code."""
     warn(message.args[0] if isinstance(message, Warning) and message.args else message)
 
 
@@ -62,7 +62,7 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 @click.version_option(package_name="ktk-engine", prog_name="ktk")
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
-    """Look after cubes: what they hold, what happened to them, what can go."""
+    """Inspect, query and maintain cubes."""
     ctx.obj = {**(ctx.obj or {}), "store_url": store_url}
 
 
@@ -70,22 +70,28 @@ _COMMANDS = (
     *(info, stats, history, versions, tag, explain, query, report, check),
     *(
         delete,
-        update_properties,
+        set_properties,
         compact,
         index,
         publish,
         copy,
         rename,
         adopt,
-        remove,
+        drop,
         undrop,
         restore,
         cleanup,
-        prepare,
+        build_class_archive,
     ),
 )
 for _command in _COMMANDS:
     main.add_command(_command)
-_drop = copy_of(remove)
-_drop.name = "drop"  # what undrop takes back, as in SQL and Python
-main.add_command(_drop)
+for _former, _command in {
+    "prepare": build_class_archive,
+    "remove": drop,
+    "update-properties": set_properties,
+}.items():
+    _alias = copy_of(_command)
+    _alias.name, _alias.hidden = _former, True
+    _alias.deprecated = f"It is `ktk {_command.name}` now."
+    main.add_command(_alias)

@@ -1,4 +1,4 @@
-"""What the dbt project in this folder has built and builds no more, as dbt last saw it."""
+"""Datasets that the dbt project in this folder no longer builds, by its last manifest."""
 
 from __future__ import annotations
 
@@ -14,21 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProjectOrphans:
-    """Datasets that no model builds any more.
+    """Datasets that no model builds any more."""
 
-    Attributes:
-        project: the dbt project; empty without one.
-        generated: when dbt wrote its manifest; None without one.
-        found: the datasets, by uuid.
-    """
-
-    project: str = ""
-    generated: datetime | None = None
-    found: tuple[Orphan, ...] = ()
+    project: str = ""  # the dbt project; empty: none
+    generated: datetime | None = None  # when dbt wrote its manifest
+    found: tuple[Orphan, ...] = ()  # by uuid
 
 
 def project_orphans(store: ObjectStore) -> ProjectOrphans:
-    """Find them in a store; none where the folder has no manifest that speaks of it."""
+    """Find them in a store; none if the folder has no manifest for it."""
     from ktk_engine.maintain.orphans import find_orphans, read_manifest
 
     schema, manifest = store.url.rpartition("/")[2], read_manifest(Path.cwd())

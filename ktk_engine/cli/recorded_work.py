@@ -1,4 +1,4 @@
-"""The work whose classes `class_archive` keeps: writes a cube, and asks it something."""
+"""The workload whose classes `class_archive` archives: writes and queries a cube."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recent join an.seed using (part) group by part order by part
 
 
 def record(archive: Path) -> None:
-    """Start Spark, work, and wait until Java has written the archive of the loaded classes.
+    """Start Spark, work, and wait until Java has written the archive of loaded classes.
 
     Args:
         archive: the file to be made.

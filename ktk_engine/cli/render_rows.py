@@ -1,4 +1,4 @@
-"""Writes rows as a table for people, CSV, JSON lines or parquet."""
+"""Writes rows as a table, CSV, JSON lines or parquet."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _write(rows: pa.Table, format_: str, file: IO[bytes]) -> None:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """Rows with texts in place of what CSV cannot hold: nested values are JSON."""
+    """Rows with nested values as JSON, which CSV cannot hold."""
     for position, field in enumerate(rows.schema):
         if pat.is_nested(field.type) or pat.is_binary(field.type) or pat.is_null(field.type):
             values = (_plain(value) for value in rows[field.name].to_pylist())
@@ -80,7 +80,7 @@ def _flat(rows: pa.Table) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: dates as ISO texts, decimals as texts, bytes in base64."""
+    """A value for JSON: dates as ISO texts, decimals as texts, bytes in base64."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""What the script `ktk` of an environment runs."""
+"""The entry point of the script `ktk`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ktk_engine.extras import need
 
 
 def ktk() -> None:
-    """Run the command, or say how to install what it is made of."""
+    """Run the command, or say how to install its packages."""
     try:
         need("cli", "The command ktk", "click", "rich", "yaml")
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""The file with definitions of dbt's sources that a command writes, and what would change in it."""
+"""The file of dbt source definitions that a command writes, and its changes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,19 @@ _YAML = (".yml", ".yaml")
 
 @dataclass(frozen=True)
 class SourcesFile:
-    """A file as it is.
+    """The current file."""
 
-    Attributes:
-        path: where it is, or would be.
-        before: its content; None if there is none.
-    """
-
-    path: Path
-    before: str | None
+    path: Path  # where it is, or will be
+    before: str | None  # its content, if it exists
 
     def diff(self, text: str) -> str:
-        """What would change; empty if nothing would."""
+        """The changes; empty if there are none."""
         old = (self.before or "").splitlines(keepends=True)
         new, name = text.splitlines(keepends=True), str(self.path)
         return "".join(difflib.unified_diff(old, new, name, name))
 
     def write(self, text: str) -> None:
-        """Write it, as a whole or not at all."""
+        """Write it atomically."""
         written = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             written.write_text(text, encoding="utf-8")
@@ -47,7 +42,7 @@ class SourcesFile:
 
 
 def open_sources(place: Path) -> SourcesFile:
-    """Find the file that is meant.
+    """Find the file to write.
 
     Args:
         place: a folder, in which it is `sources.yml`, or the file itself.
@@ -67,7 +62,7 @@ def open_sources(place: Path) -> SourcesFile:
 
 
 def store_in_project(store: ObjectStore, sources: Path) -> str:
-    """A store as `ktk_store` names it: relative to the project if it is inside of that.
+    """Give the store for `ktk_store`: relative to the project if it is inside.
 
     Args:
         store: the store.
@@ -82,5 +77,5 @@ def store_in_project(store: ObjectStore, sources: Path) -> str:
     path = store.root
     if project is not None and path.is_relative_to(project):
         path = path.relative_to(project)
-    # Braces are words that the adapter fills in; a URL has none.
+    # The adapter fills in words in braces; a URL has none.
     return store.url if "{" in str(path) else path.as_posix()

@@ -1,4 +1,4 @@
-"""The options by which commands name an earlier version."""
+"""Options that choose an earlier version."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def read_version(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    """Tell the numbers of versions from tags, which never look like one."""
+    """Distinguish numbers of versions from tags, which never look like one."""
     if value is None or not (value.isascii() and value.isdecimal()):
         return value
     return int(value)
 
 
 def version_options(command: _F) -> _F:
-    """Give a command the options `--version` and `--timestamp`."""
+    """Add the options `--version` and `--timestamp` to a command."""
     command = click.option(
         "--timestamp", metavar="TIME", help="As of this moment, in ISO 8601; without a zone, UTC."
     )(command)

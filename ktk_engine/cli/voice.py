@@ -1,14 +1,14 @@
-"""What to do about an error, in commands; what is not here is said as in Python."""
+"""Remedies as commands; those not listed are worded as in Python."""
 
 from __future__ import annotations
 
 from ktk_engine.messages import Voice
 
 COMMAND: Voice = {
-    "drop": "ktk remove {name}",
-    "drop_dataset": "ktk remove {name} {dataset}",
-    "drop_all": "ktk remove {name} --cascade",
-    "drop_seed": "ktk remove {name} {dataset} --cascade",
+    "drop": "ktk drop {name}",
+    "drop_dataset": "ktk drop {name} {dataset}",
+    "drop_all": "ktk drop {name} --cascade",
+    "drop_seed": "ktk drop {name} {dataset} --cascade",
     "undrop": "ktk undrop {name}",
     "undrop_dataset": "ktk undrop {name} {dataset}",
     "publish": "ktk publish {name}",
@@ -28,7 +28,7 @@ COMMAND: Voice = {
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits.",
     "make_index": "ktk index {name} {words} makes it.",
-    "rebuild_together": "take them out first (`ktk remove`), and build them again afterwards.",
+    "rebuild_together": "take them out first (`ktk drop`), and build them again afterwards.",
     "create_index": "Use `ktk index`.",
     "rename_in_cube": "ktk rename {name} ... renames the cube.",
     "adopt": "ktk adopt {name}",
@@ -52,9 +52,9 @@ COMMAND: Voice = {
     "add_key": "Add it first.",
     "other_layout": "Build the dataset again with another layout.",
     "build_seed": "Build the seed dataset first.",
-    "unbreak": "change the rows so that they fit; or take these datasets out first (`ktk remove`), "
+    "unbreak": "change the rows so that they fit; or take these datasets out first (`ktk drop`), "
     "and build them again afterwards",
-    "take_owner_out": "take {owner} out: ktk remove {name} {owner}; else rename {column} in "
+    "take_owner_out": "take {owner} out: ktk drop {name} {owner}; else rename {column} in "
     "{dataset}",
     "no_null_in_index": "Leave the column without an index, or give these rows a value and replace "
     "all rows.",

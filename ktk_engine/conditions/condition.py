@@ -1,9 +1,7 @@
 """Conditions on rows: a small immutable tree with SQL's three-valued logic.
 
-A condition is true, false or unknown for a row; a row is kept where it is true (decision 1).
-Literals are scalars in the container type of the column's class (decision 21). The tree says
-what is asked, and of which columns; parsing, evaluating, pruning and writing it as SQL have their
-own files.
+A condition is true, false or unknown for a row; rows for which it is true are kept (decision 1).
+Literals are scalars in the container type of the column's class (decision 21).
 """
 
 from __future__ import annotations
@@ -40,14 +38,14 @@ _MIRRORED: dict[Operator, Operator] = {
 
 @dataclass(frozen=True)
 class _OnNone:
-    """A condition that reads no column."""
+    """A condition on no column."""
 
     columns: ClassVar[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True)
 class _OnOne:
-    """A condition that reads one column."""
+    """A condition on one column."""
 
     column: str
 
@@ -59,7 +57,7 @@ class _OnOne:
 
 @dataclass(frozen=True)
 class _OnItems:
-    """A condition that reads what its items read."""
+    """A condition on the columns of its items."""
 
     items: tuple[Condition, ...]
 
@@ -81,16 +79,10 @@ class FalseCondition(_OnNone):
 
 @dataclass(frozen=True)
 class Comparison(_OnOne):
-    """A column compared with a value; unknown where the column is null.
-
-    Attributes:
-        column: the column's name.
-        op: the operator.
-        value: a valid scalar in the container type of the column's class, never NaN.
-    """
+    """A column compared with a value; unknown where the column is null."""
 
     op: Operator
-    value: pa.Scalar
+    value: pa.Scalar  # never NaN or null; in the container type of the column's class
 
 
 @dataclass(frozen=True)
@@ -102,45 +94,35 @@ class NullSafeEqual(_OnOne):
 
 @dataclass(frozen=True)
 class IsIn(_OnOne):
-    """A column's value is one of a list; unknown where the column is null.
+    """A column's value is in a list; unknown where the column is null.
 
-    An empty list makes it false for every row, null or not, as in Spark.
-
-    Attributes:
-        column: the column's name.
-        values: the list, without nulls, in the container type of the column's class.
+    An empty list is false for every row, even null, as in Spark.
     """
 
-    values: pa.Array
+    values: pa.Array  # without nulls, in the container type of the column's class
 
     def __hash__(self) -> int:
-        """Hash without the values, since Arrow arrays have no hash."""
+        """Hash without the values, since Arrow arrays are not hashable."""
         return hash((self.column, len(self.values)))
 
 
 @dataclass(frozen=True)
 class StartsWith(_OnOne):
-    """A text column begins with a prefix (`like 'abc%'`); unknown where it is null."""
+    """A text starts with a prefix (`like 'abc%'`); unknown where it is null."""
 
     prefix: str
 
 
 @dataclass(frozen=True)
 class Like(_OnOne):
-    r"""A text column fits a pattern of SQL's LIKE; unknown where it is null.
+    """A text matches a LIKE pattern; unknown where it is null."""
 
-    Attributes:
-        column: the column's name.
-        pattern: `%` stands for any text, `_` for one character; a backslash before one of
-            them or before a backslash takes it literally.
-    """
-
-    pattern: str
+    pattern: str  # `%` is any text, `_` any character; a backslash escapes them and itself
 
 
 @dataclass(frozen=True)
 class IsNull(_OnOne):
-    """A column is null; never unknown. NaN is a number and not null."""
+    """A column is null; never unknown. NaN is not null."""
 
 
 @dataclass(frozen=True)
@@ -181,26 +163,12 @@ Condition = (
 
 
 def mirrored(op: Operator) -> Operator:
-    """Give the operator for exchanged sides: `5 < v` is `v > 5`.
-
-    Args:
-        op: an operator.
-
-    Returns:
-        The operator after exchanging the sides.
-    """
+    """The operator for swapped sides: `5 < v` is `v > 5`."""
     return _MIRRORED[op]
 
 
 def conjunction(items: Iterable[Condition]) -> Condition:
-    """Join conditions by AND.
-
-    Args:
-        items: any conditions.
-
-    Returns:
-        One condition, flat; TrueCondition if there are none.
-    """
+    """Join conditions with AND, flat; `TrueCondition` if there are none."""
     parts = tuple(part for item in items for part in conjuncts(item))
     if len(parts) == 1:
         return parts[0]
@@ -208,14 +176,7 @@ def conjunction(items: Iterable[Condition]) -> Condition:
 
 
 def conjuncts(condition: Condition) -> tuple[Condition, ...]:
-    """Split a condition at its outer ANDs.
-
-    Args:
-        condition: any condition.
-
-    Returns:
-        Conditions that all have to be true; none for TrueCondition.
-    """
+    """Split a condition at its outer ANDs; none for `TrueCondition`."""
     if isinstance(condition, And):
         return tuple(part for item in condition.items for part in conjuncts(item))
     return () if isinstance(condition, TrueCondition) else (condition,)
@@ -224,12 +185,7 @@ def conjuncts(condition: Condition) -> tuple[Condition, ...]:
 def push_not_inward(condition: Condition) -> Condition:
     """Move every NOT to the leaves, with the same three-valued meaning.
 
-    Args:
-        condition: any condition.
-
-    Returns:
-        A condition whose NOTs are only in front of IsIn, StartsWith, Like, IsNull and
-        NullSafeEqual.
+    Then only IsIn, StartsWith, Like, IsNull and NullSafeEqual are negated.
     """
     match condition:
         case And(items):
@@ -243,14 +199,14 @@ def push_not_inward(condition: Condition) -> Condition:
 
 
 def _negated(condition: Condition) -> Condition:
-    """Give the opposite of a condition, its NOTs at the leaves."""
+    """The opposite of a condition, with its NOTs at the leaves."""
     match condition:
         case TrueCondition():
             return FalseCondition()
         case FalseCondition():
             return TrueCondition()
         case Comparison(column, op, value):
-            # Also right for NaN: it equals itself and is the largest, so the order is total.
+            # Correct for NaN too: it equals itself and is the largest, so the order is total.
             return Comparison(column, _NEGATED[op], value)
         case Not(item):
             return push_not_inward(item)
@@ -263,23 +219,16 @@ def _negated(condition: Condition) -> Condition:
 
 
 def null_rejecting(condition: Condition, columns: Collection[str]) -> bool:
-    """Tell whether a condition cannot be true for a row in which some columns are null.
+    """Whether a condition is certainly not true for rows where these columns are all null.
 
-    Such a condition restricts the dataset that owns the columns: a row of a left join that
-    found no match cannot fulfil it (decision 1).
-
-    Args:
-        condition: any condition.
-        columns: the columns that are all null; the others may hold anything.
-
-    Returns:
-        True only if it is certain.
+    Such a condition restricts the dataset of the columns: unmatched rows of a left join cannot
+    fulfil it (decision 1).
     """
     return True not in _outcomes(condition, frozenset(columns))
 
 
 def _outcomes(condition: Condition, nulls: frozenset[str]) -> frozenset[bool | None]:
-    """Give the truth values that a condition may have; None is unknown."""
+    """The truth values that a condition may have; None is unknown."""
     match condition:
         case TrueCondition():
             return frozenset({True})
@@ -305,7 +254,7 @@ def _outcomes(condition: Condition, nulls: frozenset[str]) -> frozenset[bool | N
 def _fold(
     items: tuple[Condition, ...], nulls: frozenset[str], *, decisive: bool
 ) -> frozenset[bool | None]:
-    """Join the truth values of AND (False decides) or OR (True decides)."""
+    """Combine truth values by AND (False decides) or OR (True decides)."""
     results: frozenset[bool | None] = frozenset({not decisive})
     for item in items:
         outcomes = _outcomes(item, nulls)

@@ -1,7 +1,7 @@
-"""Evaluating a condition on the rows of a table, with SQL's three-valued logic.
+"""Evaluates a condition on the rows of a table, with SQL's three-valued logic.
 
-Every column is compared in the container type of its class, int64 and uint64 never through
-float (decision 21). NaN is as in Spark SQL: equal to itself and larger than any number.
+Columns are compared in the container type of their class, int64 and uint64 never through float
+(decision 21). NaN is as in Spark SQL: equal to itself and larger than any number.
 """
 
 from __future__ import annotations
@@ -45,18 +45,10 @@ _COMPARE: dict[Operator, Any] = {
 
 
 def evaluate(condition: Condition, table: pa.Table) -> pa.BooleanArray:
-    """Evaluate a condition on every row.
+    """Evaluate a condition on every row; null where the result is unknown.
 
-    Args:
-        condition: any condition.
-        table: rows with at least the condition's columns, which may have any type of the
-            class of the literals. A column of class null is null everywhere.
-
-    Returns:
-        One value per row: true, false, or null where the result is unknown.
-
-    Raises:
-        ConditionError: the table lacks a column, or has it in another class.
+    Columns may have any type of the literals' class. A column of class null is null everywhere.
+    Raises a `ConditionError` if a column is missing or has another class.
     """
     match condition:
         case TrueCondition():
@@ -89,27 +81,12 @@ def evaluate(condition: Condition, table: pa.Table) -> pa.BooleanArray:
 
 
 def constant(value: bool, length: int) -> pa.BooleanArray:
-    """Repeat a truth value.
-
-    Args:
-        value: the value.
-        length: how often.
-
-    Returns:
-        An array of this length.
-    """
+    """Repeat a truth value."""
     return pa.repeat(pa.scalar(value), length)
 
 
 def like_to_regex(pattern: str) -> str:
-    r"""Translate a pattern of SQL's LIKE.
-
-    Args:
-        pattern: as in `Like`.
-
-    Returns:
-        A regular expression that fits the same whole texts, line breaks included.
-    """
+    """Translate a LIKE pattern to a regular expression for whole texts, including line breaks."""
     parts: list[str] = []
     for escaped, sign in re.findall(r"\\(.)|(.)", pattern, flags=re.DOTALL):
         if escaped:
@@ -120,7 +97,7 @@ def like_to_regex(pattern: str) -> str:
 
 
 def _regex_literal(text: str) -> str:
-    """Write a character so that it stands for itself."""
+    """Escape a character."""
     return text if text.isalnum() or not text.isascii() else f"\\x{{{ord(text):x}}}"
 
 
@@ -148,7 +125,7 @@ def _compared(table: pa.Table, name: str, op: Operator, value: pa.Scalar) -> pa.
     """Compare a column with a value."""
     t = unwrap(_column(table, name).type)
     if has_nanoseconds(t) and op in ("=", "!="):
-        # Equal to a whole microsecond means: the microseconds before and after are this one.
+        # Equal to a whole microsecond: rounded down and up, it is the same.
         equal = pc.and_(_compared(table, name, ">=", value), _compared(table, name, "<=", value))
         return equal if op == "=" else pc.invert(equal)
     rounding = "ceil" if op in ("<=", ">") else "floor"
@@ -165,7 +142,7 @@ def _is_in(table: pa.Table, name: str, values: pa.Array) -> pa.BooleanArray:
         return constant(False, table.num_rows)
     floor = _values(table, name, values.type, "floor")
     if pat.is_floating(values.type):
-        # -0.0 equals 0.0, but has other bits, by which the look-up goes.
+        # -0.0 equals 0.0, but the lookup compares bits.
         floor, values = pc.add(floor, 0.0), pc.add(values, 0.0)
     found = pc.is_in(floor, value_set=values)
     if has_nanoseconds(_column(table, name).type):

@@ -1,4 +1,4 @@
-"""The rows of one group of a query, as conditions."""
+"""The rows of a query's group, as conditions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,13 @@ from ktk_engine.conditions.literal import literal_for
 
 
 def group_condition(schema: pa.Schema, values: Mapping[str, Any]) -> list[Condition]:
-    """Say which rows belong to a group.
-
-    Args:
-        schema: the columns by which groups are made.
-        values: the group's values by column, as Arrow gives them in Python.
-    """
+    """Conditions for the rows of a group, given its values as Arrow's Python values."""
     conditions: list[Condition] = []
     for name, value in values.items():
         if value is None:
             conditions.append(IsNull(name))
         elif isinstance(value, float) and math.isnan(value):
-            # No literal is NaN; nothing else is larger than infinity.
+            # NaN has no literal, but only NaN is larger than infinity.
             infinity = pa.scalar(math.inf, pa.float64())
             conditions.append(Comparison(name, ">", infinity))
         else:

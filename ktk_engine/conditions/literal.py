@@ -1,8 +1,8 @@
-"""Literals: bringing a value to a column's class exactly, or refusing it (decision 21).
+"""Literals: converts a value exactly to a column's class, or refuses it (decision 21).
 
-A Python value has a type of its own and must be of the column's class. A number in SQL text
-has none; where it does not lie on the column's grid (a fraction against an integer, -1 against
-an unsigned column, nanoseconds against microseconds) the comparison keeps its exact meaning.
+A Python value has a type and must be of the column's class. A number in SQL text has none: if the
+column cannot hold it (a fraction for an integer, -1 for an unsigned column, nanoseconds for
+microseconds), the comparison keeps its exact meaning.
 """
 
 from __future__ import annotations
@@ -40,21 +40,11 @@ _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def literal_for(column: str, t: pa.DataType, value: object) -> pa.Scalar:
-    """Bring a Python value to the class of a column.
+    """Convert a Python value of the column's class exactly to its container type.
 
-    Args:
-        column: the column's name, for messages.
-        t: the column's type.
-        value: an int, float, str, bytes, bool, date, time, datetime, Decimal, numpy scalar or
-            pandas Timestamp of the column's class. Dates may be ISO text, as in Kartothek;
-            decimals may be ints. For a column of class null any of these.
-
-    Returns:
-        A scalar in the container type of the class, exactly equal to the value.
-
-    Raises:
-        ConditionError: the value is of another class, NULL or NaN, out of the class's range,
-            or has more digits than the class keeps.
+    Accepts numpy scalars and pandas Timestamps, ISO text for dates as in Kartothek, and ints for
+    decimals; for a column of class null any value. Raises a `ConditionError` for a value of another
+    class, NULL, NaN, or one that the class cannot hold.
     """
     container = normalize(t)
     _refuse_null(column, value)
@@ -72,22 +62,12 @@ def literal_for(column: str, t: pa.DataType, value: object) -> pa.Scalar:
 
 
 def comparison(column: str, t: pa.DataType, op: Operator, value: object) -> Condition:
-    """Compare a column with a Python value, exactly, also where it lies between two values.
+    """Compare a column with a Python value exactly, even if it is between two values of the class.
 
-    Args:
-        column: the column's name.
-        t: the column's type.
-        op: the operator.
-        value: as for `literal_for`; on columns of integers, decimals and timestamps a number
-            or instant that the class cannot hold keeps its exact meaning, so that `v > -1`
-            on an unsigned column is true for every value. A Fraction stands for a number in
-            SQL text, which has no class of its own.
-
-    Returns:
-        A condition that is unknown where the column is null.
-
-    Raises:
-        ConditionError: the value is of another class, NULL or NaN.
+    On columns of integers, decimals and timestamps, a number or instant that the class cannot hold
+    keeps its exact meaning: `v > -1` on an unsigned column is true for every value. A Fraction is a
+    number in SQL text, which has no class. Raises a `ConditionError` for another class, NULL or
+    NaN.
     """
     container = normalize(t)
     _refuse_null(column, value)
@@ -109,19 +89,7 @@ def comparison(column: str, t: pa.DataType, op: Operator, value: object) -> Cond
 
 
 def null_safe_equal(column: str, t: pa.DataType, value: object) -> Condition:
-    """Compare a column with a Python value as SQL's `<=>` does.
-
-    Args:
-        column: the column's name.
-        t: the column's type.
-        value: as for `comparison`.
-
-    Returns:
-        NullSafeEqual, or FalseCondition for a number that the class cannot hold.
-
-    Raises:
-        ConditionError: the value is of another class, NULL or NaN.
-    """
+    """Compare a column with a Python value as `<=>` does; false if the class cannot hold it."""
     exact = comparison(column, t, "=", value)
     if isinstance(exact, Comparison) and exact.op == "=":
         return NullSafeEqual(column, exact.value)
@@ -129,18 +97,9 @@ def null_safe_equal(column: str, t: pa.DataType, value: object) -> Condition:
 
 
 def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
-    """Ask whether a column has one of several Python values.
+    """Ask whether a column has one of several values; those that its class cannot hold are dropped.
 
-    Args:
-        column: the column's name.
-        t: the column's type.
-        values: as for `comparison`; numbers that the class cannot hold match nothing.
-
-    Returns:
-        IsIn without duplicates; it is false for every row if there are no values at all.
-
-    Raises:
-        ConditionError: a value is of another class, NULL or NaN.
+    False for every row without values. Raises a `ConditionError` for another class, NULL or NaN.
     """
     container = normalize(t)
     given = list(values)
@@ -150,7 +109,7 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
     exact = [comparison(column, container, "=", value) for value in given]
     scalars = [c.value for c in exact if isinstance(c, Comparison) and c.op == "="]
     if pat.is_null(container) and scalars:
-        # Nothing equals a column without values; one literal says so as well as many.
+        # Nothing equals a column of nulls; one literal suffices to say so.
         return Comparison(column, "=", scalars[0])
     if given and not scalars:
         return _always(column, container, False)
@@ -161,7 +120,7 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
 
 
 def _plain_list(container: pa.DataType, values: list[object]) -> dict[Any, None]:
-    """Give the distinct values of a long list of plain texts or ints; empty if it is none."""
+    """The distinct values of a long list of plain texts or ints; empty for other lists."""
     kinds = set(map(type, values))
     if kinds == {str} and pat.is_string(container):
         return dict.fromkeys(values)
@@ -172,31 +131,14 @@ def _plain_list(container: pa.DataType, values: list[object]) -> dict[Any, None]
 
 
 def is_grid(container: pa.DataType) -> bool:
-    """Tell whether the values of a class lie on a grid of equal steps.
-
-    Args:
-        container: a container type.
-
-    Returns:
-        True for integers, decimals and timestamps.
-    """
+    """Whether the values of a class are equally spaced: integers, decimals and timestamps."""
     return bool(
         pat.is_integer(container) or pat.is_decimal(container) or pat.is_timestamp(container)
     )
 
 
 def refusal(column: str, t: pa.DataType, value: object, hint: str = "") -> ConditionError:
-    """Build the error for a value of another class.
-
-    Args:
-        column: the column's name.
-        t: the column's type.
-        value: the value.
-        hint: what to write instead.
-
-    Returns:
-        The error, to be raised.
-    """
+    """The error for a value of another class."""
     kind = type(value).__name__ if not isinstance(value, Fraction) else "number"
     shown = repr(value) if isinstance(value, (str, bytes)) else str(value)
     if len(shown) > _LONGEST_SHOWN:
@@ -221,13 +163,13 @@ def _refuse_null(column: str, value: object) -> None:
 
 
 def _is_missing_in_pandas(value: object) -> bool:
-    """Tell whether a value is pandas' NaT or NA, which is not imported to find out."""
+    """Whether a value is pandas' NaT or NA, without importing pandas."""
     kind = type(value)
     return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas.")
 
 
 def _own_scalar(column: str, value: object) -> pa.Scalar:
-    """Give a value its own class, for a column that has none."""
+    """Give a value its own class, for a column without one."""
     if isinstance(value, Fraction):
         value = int(value) if value.denominator == 1 else float(value)
     try:
@@ -238,9 +180,9 @@ def _own_scalar(column: str, value: object) -> pa.Scalar:
 
 
 def _always(column: str, container: pa.DataType, result: bool) -> Condition:
-    """Give a condition that is the same for every value, and unknown for null."""
+    """A constant condition that is unknown for null."""
     if pat.is_timestamp(container):
-        # The smallest instant has no literal in SQL, so no bound can say this.
+        # The smallest instant has no SQL literal, so a bound cannot express this.
         epoch = _grid_value(container, 0)
         both = (Comparison(column, "=", epoch), Comparison(column, "!=", epoch))
         return Or(both) if result else And(both)
@@ -249,7 +191,7 @@ def _always(column: str, container: pa.DataType, result: bool) -> Condition:
 
 
 def _grid_range(container: pa.DataType) -> tuple[int, int]:
-    """Give the smallest and largest step of a grid."""
+    """The smallest and largest step of a grid."""
     if pat.is_unsigned_integer(container):
         return _UINT64
     if pat.is_decimal(container):
@@ -259,7 +201,7 @@ def _grid_range(container: pa.DataType) -> tuple[int, int]:
 
 
 def _grid_value(container: pa.DataType, step: int) -> pa.Scalar:
-    """Build the scalar of a step."""
+    """The scalar of a step."""
     if pat.is_decimal(container):
         return pa.scalar(Decimal(step).scaleb(-container.scale, _EXACT), container)
     if pat.is_timestamp(container):
@@ -268,7 +210,7 @@ def _grid_value(container: pa.DataType, step: int) -> pa.Scalar:
 
 
 def _grid_scalar(column: str, container: pa.DataType, number: Fraction, value: object) -> pa.Scalar:
-    """Build the scalar of an exact value, or refuse what the class cannot hold."""
+    """The scalar of an exact value; refuses what the class cannot hold."""
     low, high = _grid_range(container)
     if number.denominator != 1 or not low <= number <= high:
         hint = f"{container} cannot hold this value exactly"
@@ -277,7 +219,7 @@ def _grid_scalar(column: str, container: pa.DataType, number: Fraction, value: o
 
 
 def _grid_number(column: str, container: pa.DataType, value: object) -> Fraction:
-    """Count the steps from zero to a value."""
+    """The number of steps from zero to a value."""
     if pat.is_timestamp(container):
         return _microseconds(column, container, value)
     number = _number(column, container, value)
@@ -288,7 +230,7 @@ def _number(column: str, container: pa.DataType, value: object) -> Fraction:
     """Read a number for an integer or decimal column."""
     if isinstance(value, Fraction):
         return value
-    # numpy's integers have a class of their own: signed or unsigned (Kartothek refuses them too)
+    # numpy's integers are signed or unsigned (Kartothek refuses the other kind too)
     wrong = np.signedinteger if pat.is_unsigned_integer(container) else np.unsignedinteger
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         if pat.is_integer(container) and isinstance(value, wrong):
@@ -308,7 +250,7 @@ def _microseconds(column: str, container: pa.DataType, value: object) -> Fractio
         hint = "give a time zone" if container.tz else "the column has no time zone"
         raise refusal(column, container, value, hint)
     if not isinstance(value, np.datetime64) and hasattr(value, "to_datetime64"):
-        value = cast(np.datetime64, value.to_datetime64())  # pandas': in nanoseconds, of more years
+        value = cast(np.datetime64, value.to_datetime64())  # of pandas: nanoseconds, and more years
     if isinstance(value, np.datetime64):
         unit, count = np.datetime_data(value.dtype)
         if unit not in _TICKS:
@@ -319,7 +261,7 @@ def _microseconds(column: str, container: pa.DataType, value: object) -> Fractio
 
 
 def _float(column: str, t: pa.DataType, value: object) -> float:
-    """Read a float; an integer only where it comes from SQL text and is exact."""
+    """Read a float; an integer only if it comes from SQL text and is exact."""
     if isinstance(value, (float, np.floating)):
         return float(value)
     if isinstance(value, Fraction):
@@ -347,10 +289,10 @@ def _date(column: str, t: pa.DataType, value: object) -> datetime.date:
 
 
 def _exactly(*types: type) -> Callable[[str, pa.DataType, object], Any]:
-    """Make a reader that takes some Python types and no others."""
+    """Make a reader that accepts only some Python types."""
 
     def read(column: str, t: pa.DataType, value: object) -> Any:
-        """Take the value if its type fits."""
+        """Accept the value if its type fits."""
         if not isinstance(value, types):
             raise refusal(column, t, value)
         return value.item() if isinstance(value, np.generic) else value
@@ -369,12 +311,12 @@ _PLAIN_READERS: dict[str, Callable[[str, pa.DataType, object], Any]] = {
 
 
 def _is_instant(scalar: pa.Scalar) -> bool:
-    """Tell whether a scalar is a timestamp, whose Python form has too small a range."""
+    """Whether it is a timestamp, whose Python form has too small a range."""
     return bool(pat.is_timestamp(scalar.type))
 
 
 def _array(values: list[Any], container: pa.DataType) -> pa.Array:
-    """Build the array of an `in` list; timestamps come as microseconds."""
+    """The array of an `in` list; timestamps are given as microseconds."""
     if pat.is_timestamp(container):
         return pa.array(values, pa.int64()).cast(container)
     return pa.array(values, container)

@@ -1,7 +1,7 @@
-"""Long lists of plain literals in a condition's text, read at once.
+"""Reads long lists of plain literals in a condition's text at once.
 
-sqlglot takes some twenty microseconds for each literal: two seconds for a hundred thousand. So
-such lists are taken out of the text before sqlglot reads the rest, and stays the judge of that.
+sqlglot takes some twenty microseconds per literal: two seconds for a hundred thousand. So such
+lists are cut out before sqlglot parses the rest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from ktk_engine.conditions.sql_literal import Text
 
 _NAME = "ktk_long_list_"
-_SHORTEST = 4_000  # characters of the text, below which sqlglot is fast enough
+_SHORTEST = 4_000  # below this length, sqlglot is fast enough
 _OPENING = re.compile(r"\bin[ \t\r\n]*\(", re.IGNORECASE)
-# Nothing before a list opens a text, a quoted name or a comment: so the list is in none.
+# Nothing before a list opens a text, quoted name or comment, so the list is not inside one.
 _PLAIN = re.compile(r"(?:[\w \t\r\n.,()=<>!+*]|-(?!-))*")
 
 
@@ -24,7 +24,7 @@ def _list_of(literal: str) -> re.Pattern[str]:
     return re.compile(rf"({item}(?:,{item})*+)\)")
 
 
-# What has one meaning in every dialect: no exponents, suffixes, escapes or doubled quotes.
+# Same meaning in every dialect: no exponents, suffixes, escapes or doubled quotes.
 _INTEGERS = _list_of("-?[0-9]{1,18}+")
 _TEXTS = _list_of(r"'[^'\\]*+'")
 _TEXT = re.compile(r"'([^']*)'")
@@ -32,31 +32,22 @@ _TEXT = re.compile(r"'([^']*)'")
 
 @dataclass(frozen=True)
 class Shortened:
-    """A condition's text without its long lists.
+    """A condition's text without its long lists."""
 
-    Attributes:
-        sql: the text, in which a name stands for each list.
-        lists: name -> values.
-    """
-
-    sql: str
-    lists: Mapping[str, list[int] | list[Text]]
+    sql: str  # with a name in place of each list
+    lists: Mapping[str, list[int] | list[Text]]  # name -> values
 
 
 def without_long_lists(sql: str) -> Shortened | None:
-    """Take long lists of plain integers or texts out of a text; None if there are none.
-
-    Args:
-        sql: the text of a condition.
-    """
+    """Cut long lists of plain integers or texts out of a text; None if there are none."""
     if len(sql) < _SHORTEST or _NAME in sql.lower():
         return None
     lists: dict[str, list[int] | list[Text]] = {}
-    short, taken, plain = "", 0, 0  # up to where the text was taken over, and is plain
+    short, taken, plain = "", 0, 0  # how far the text is copied, and known to be plain
     for opening in _OPENING.finditer(sql):
         start = opening.end()
         if start < plain:
-            continue  # within a list that was taken out
+            continue  # within a list that was cut out
         if not _PLAIN.fullmatch(sql, plain, start):
             break
         plain = start

@@ -1,4 +1,4 @@
-"""Pruning by statistics: which files may hold a row that fulfils a condition."""
+"""Prunes by statistics: which files may hold a row that fulfils a condition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Statistics of files, one row per file; None or null means unknown."""
+    """Statistics of files, one row per file; null means unknown."""
 
     mins: pa.Table
     maxs: pa.Table
@@ -43,29 +43,29 @@ class _Statistics:
     row_counts: pa.Array
 
     def bounds(self, column: str, container: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        """Give bounds of a column's values; null where they are unknown."""
+        """Bounds of a column's values; null where unknown."""
         low = self._bound(self.mins, column, container, "floor")
         high = self._bound(self.maxs, column, container, "ceil")
         inverted = pc.fill_null(pc.greater(low, high), False)
-        if inverted.true_count:  # some writers take large numbers for negative ones
+        if inverted.true_count:  # some writers treat large numbers as negative
             unknown = pa.nulls(len(low), container)
             low, high = (pc.if_else(inverted, unknown, bound) for bound in (low, high))
         return low, high
 
     def has_null(self, column: str) -> pa.BooleanArray:
-        """Tell which files may hold a null."""
+        """Which files may hold a null."""
         return _or_unknown(pc.greater(self._nulls(column), 0))
 
     def has_value(self, column: str) -> pa.BooleanArray:
-        """Tell which files may hold a value."""
+        """Which files may hold a value."""
         return _or_unknown(pc.less(self._nulls(column), self.row_counts))
 
     def all_files(self) -> pa.BooleanArray:
-        """Tell that any file may match."""
+        """All files may match."""
         return constant(True, len(self.row_counts))
 
     def _nulls(self, column: str) -> pa.Array:
-        """Give the numbers of nulls."""
+        """The numbers of nulls."""
         if column not in self.null_counts.column_names:
             return pa.nulls(len(self.row_counts), pa.int64())
         return self.null_counts.column(column).cast(pa.int64()).combine_chunks()
@@ -73,7 +73,7 @@ class _Statistics:
     def _bound(
         self, table: pa.Table, column: str, container: pa.DataType, rounding: Rounding
     ) -> pa.Array:
-        """Give one bound; unknown where it is NaN or of another class."""
+        """One bound; unknown where it is NaN or of another class."""
         unknown = pa.nulls(len(self.row_counts), container)
         if column not in table.column_names:
             return unknown
@@ -91,21 +91,11 @@ def may_match(
     null_counts: pa.Table,
     row_counts: pa.Array,
 ) -> pa.BooleanArray:
-    """Tell which files may hold a row for which a condition is true.
+    """Tell which files may hold a row for which a condition is true; False only if that is certain.
 
-    The bounds need not be attained, so that shortened statistics of texts are fine as long as
-    they enclose the values. Statistics of floats leave out NaN, which is larger than any
-    number, so that no maximum of a float prunes.
-
-    Args:
-        condition: any condition.
-        mins: lower bounds, one row per file and one column each as far as known; null: unknown.
-        maxs: upper bounds, likewise.
-        null_counts: number of nulls, likewise.
-        row_counts: number of rows of each file.
-
-    Returns:
-        One value per file without nulls; False only where no row can fulfil the condition.
+    All statistics have a row per file; missing columns and nulls are unknown. Bounds need not be
+    attained, so truncated texts are fine if they enclose the values. Statistics of floats leave out
+    NaN, which is larger than any number, so a maximum of a float never prunes.
     """
     return _may(push_not_inward(condition), _Statistics(mins, maxs, null_counts, row_counts))
 
@@ -135,7 +125,7 @@ def _may(condition: Condition, stats: _Statistics) -> pa.BooleanArray:
 def _may_value(
     condition: Comparison | NullSafeEqual | IsIn | StartsWith | Like, stats: _Statistics
 ) -> pa.BooleanArray:
-    """Judge a condition on the values that are not null."""
+    """Judge a condition on non-null values."""
     match condition:
         case Comparison(column, op, value):
             return _may_compare(stats, column, op, value)
@@ -150,7 +140,7 @@ def _may_value(
 
 
 def _may_not(condition: Condition, stats: _Statistics) -> pa.BooleanArray:
-    """Judge the opposite of a leaf."""
+    """Judge the negation of a leaf."""
     match condition:
         case IsNull(column):
             return stats.has_value(column)
@@ -199,7 +189,7 @@ def _may_compare(
 
 
 def _may_be_in(low: pa.Array, high: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Judge a list: the smallest of its values that is not below `low` must not be above `high`."""
+    """Judge a list: its smallest value not below `low` must not be above `high`."""
     values = pc.take(values, pc.sort_indices(values))
     below = np.minimum(_count_below(values, low), len(values))
     exhausted = pa.array(below == len(values))
@@ -210,7 +200,7 @@ def _may_be_in(low: pa.Array, high: pa.Array, values: pa.Array) -> pa.BooleanArr
 
 
 def _count_below(values: pa.Array, probes: pa.Array) -> np.ndarray:
-    """Count for each probe the sorted values that are smaller; anything for a null probe."""
+    """Count the sorted values below each probe; undefined for a null probe."""
     merged = pa.table(
         {
             "key": pa.concat_arrays([probes, values]),
@@ -225,7 +215,7 @@ def _count_below(values: pa.Array, probes: pa.Array) -> np.ndarray:
 
 
 def _may_start(low: pa.Array, high: pa.Array, prefix: str) -> pa.BooleanArray:
-    """Judge a prefix; texts are ordered by code points, as UTF-8 is by bytes."""
+    """Judge a prefix; texts are ordered by code points, like the bytes of UTF-8."""
     fits = pc.greater_equal(high, pa.scalar(prefix))
     end = beyond(prefix)
     if end is not None:
@@ -234,11 +224,7 @@ def _may_start(low: pa.Array, high: pa.Array, prefix: str) -> pa.BooleanArray:
 
 
 def beyond(start: str | bytes) -> str | bytes | None:
-    """Give the smallest text that is larger than all texts with a start, if there is one.
-
-    Args:
-        start: a text, or bytes.
-    """
+    """The smallest text, or bytes, above all with a prefix; None if there is none."""
     if isinstance(start, bytes):
         start = start.rstrip(b"\xff")
         return start[:-1] + bytes([start[-1] + 1]) if start else None
@@ -246,13 +232,13 @@ def beyond(start: str | bytes) -> str | bytes | None:
     if not start:
         return None
     following = ord(start[-1]) + 1
-    if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
+    if 0xD800 <= following <= 0xDFFF:  # skip surrogates, which are not characters
         following = 0xE000
     return start[:-1] + chr(following)
 
 
 def _literal_start(pattern: str) -> str:
-    """Give the text in front of the first wildcard of a pattern."""
+    """The text before the first wildcard of a pattern."""
     start: list[str] = []
     signs = iter(pattern)
     for sign in signs:
@@ -263,5 +249,5 @@ def _literal_start(pattern: str) -> str:
 
 
 def _or_unknown(known: pa.BooleanArray) -> pa.BooleanArray:
-    """Take what is unknown as possible."""
+    """Treat unknown as possible."""
     return pc.fill_null(known, True)

@@ -1,8 +1,8 @@
-"""Reading a condition from SQL text.
+"""Reads a condition from SQL text.
 
-Understood are comparisons of a column with a literal, `in`, `between`, `like`, `is null`,
-`is true`, `is distinct from`, `<=>`, and/or/not, and casts of literals. Everything else is
-refused by name, so that nothing is ever asked wrongly.
+It supports comparisons of a column with a literal, `in`, `between`, `like`, `is null`, `is true`,
+`is distinct from`, `<=>`, and/or/not, and casts of literals. Everything else is refused by name, so
+that no condition is misunderstood.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
 
-# What sqlglot says of an operator without its operand names a class of its own.
+# sqlglot's error for a missing operand names one of its classes.
 _MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 _SUPPORTED = (
@@ -60,7 +60,7 @@ _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.GTE: ">=",
 }
 
-# The parts of sqlglot's nodes that are read here.
+# The parts of sqlglot's nodes that this module reads.
 _PARTS = frozenset(
     {"this", "expression", "expressions", "low", "high", "to", "table", "negate"}
     | {"is_string", "is_integer", "quoted", "safe", "nested"}
@@ -78,7 +78,7 @@ _FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class _Scope:
-    """What names mean: the columns with their types, the relation's name, the zone, the lists."""
+    """What names mean: columns with their types, the relation's name, the zone, the lists."""
 
     types: dict[str, pa.DataType]
     qualifier: str | None
@@ -86,38 +86,25 @@ class _Scope:
     lists: Mapping[str, list[int] | list[Text]] = field(default_factory=dict)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name before a column means the relation, up to letter case as in Spark."""
+        """Whether a qualifier is the relation's name, regardless of case as in Spark."""
         return self.qualifier is not None and Identifier(name) == Identifier(self.qualifier)
 
 
 def parse_condition(
     sql: str, schema: pa.Schema, *, qualifier: str | None = None, session_zone: str = "UTC"
 ) -> Condition:
-    """Read a condition from Spark SQL.
+    """Read a condition, the text of a WHERE clause, from Spark SQL.
 
-    Names of columns fit exactly or, if there is only one such column, up to letter case, as in
-    Spark. Literals are brought to the column's class exactly (decision 21): numbers have no
-    class of their own in SQL, so that `v > 1.5` on integers means 2 and more; a text stands
-    for a date, time or timestamp where the column is one, and for nothing else.
-
-    Args:
-        sql: the text of a WHERE clause, without the word.
-        schema: the columns that exist.
-        qualifier: a table or alias that may be before a column.
-        session_zone: the zone of timestamp literals without one, on columns with a zone;
-            `UNKNOWN_ZONE` refuses them.
-
-    Returns:
-        The condition.
-
-    Raises:
-        ConditionError: the text is not a condition, names an unknown column, compares with a
-            value of another class, or holds something that is not supported.
+    Names of columns match exactly or, if unique, regardless of case, as in Spark. Literals are
+    converted exactly to the column's class (decision 21). Numbers have no class in SQL, so `v >
+    1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column is
+    one. `session_zone` is for timestamp literals without a zone, on columns with one;
+    `UNKNOWN_ZONE` refuses them. Raises a `ConditionError` for anything else.
     """
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
     short = without_long_lists(sql)
     if short is not None:
-        # An error has to show the text as it is: so that is read again.
+        # Parse the original text again, so that the error shows it.
         with suppress(ConditionError):
             return _condition(_parse(short.sql), replace(scope, lists=short.lists))
     return _condition(_parse(sql), scope)
@@ -126,17 +113,7 @@ def parse_condition(
 def read_condition(
     node: exp.Expression, schema: pa.Schema, *, qualifier: str | None, session_zone: str
 ) -> Condition:
-    """Read a condition from a part of a statement that sqlglot has parsed.
-
-    Args:
-        node: an expression in Spark's dialect.
-        schema: as for `parse_condition`.
-        qualifier: as for `parse_condition`.
-        session_zone: as for `parse_condition`.
-
-    Raises:
-        ConditionError: as for `parse_condition`.
-    """
+    """Read a condition from a parsed expression in Spark's dialect, as `parse_condition` does."""
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
     return _condition(_checked(node), scope)
 
@@ -145,7 +122,7 @@ def _parse(sql: str) -> exp.Expression:
     """Parse the text into one expression."""
     text = simplified(sql)
     try:
-        # Typed as anything, because the base class of sqlglot's nodes changed its name.
+        # Typed as Any, because the base class of sqlglot's nodes was renamed.
         found: list[Any] = [n for n in sqlglot.parse(text, dialect="spark") if n is not None]
     except (SqlglotError, RecursionError) as error:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
@@ -159,7 +136,7 @@ def _parse(sql: str) -> exp.Expression:
 
 
 def _checked(root: exp.Expression) -> exp.Expression:
-    """Refuse an expression with parts that nobody reads: they would change the meaning."""
+    """Refuse an expression with unread parts, which would change its meaning."""
     nodes: Iterator[Any] = root.walk()
     for node in nodes:
         unread = {part for part, value in node.args.items() if value} - _PARTS
@@ -169,7 +146,7 @@ def _checked(root: exp.Expression) -> exp.Expression:
 
 
 def _condition(node: exp.Expression, scope: _Scope) -> Condition:
-    """Translate an expression that is true or false."""
+    """Translate a boolean expression."""
     match node:
         case exp.Paren():
             return _condition(node.this, scope)
@@ -200,7 +177,7 @@ def _condition(node: exp.Expression, scope: _Scope) -> Condition:
 
 
 def _flat(node: Any) -> Iterator[exp.Expression]:
-    """Give the items of a chain of ANDs or ORs, however long it is."""
+    """The items of a chain of ANDs or ORs, of any length."""
     yield from node.flatten()
 
 
@@ -210,7 +187,7 @@ def _refuse(node: exp.Expression, why: str = "is not supported") -> NoReturn:
 
 
 def _column(node: exp.Expression, scope: _Scope) -> str | None:
-    """Resolve the name of a column; None if the expression is not a column."""
+    """Resolve the name of a column; None for other expressions."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
@@ -242,7 +219,7 @@ def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
 def _sides(
     node: exp.Expression, op: Operator, scope: _Scope
 ) -> tuple[str, Operator, exp.Expression]:
-    """Find the column and the literal of a comparison, in either order."""
+    """The column and the literal of a comparison, in either order."""
     left, right = _column(node.this, scope), _column(node.expression, scope)
     if left is not None and right is not None:
         _refuse(node, "compares two columns, which is not supported")
@@ -263,7 +240,7 @@ def _comparison(node: exp.Expression, op: Operator, scope: _Scope) -> Condition:
 
 
 def _fold(node: exp.Expression, op: Operator) -> Condition | None:
-    """Decide a comparison of two plain literals, as in `1 = 1`."""
+    """Evaluate a comparison of two plain literals, as in `1 = 1`."""
     if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
         return None
     left, right = sql_value(node.this), sql_value(node.expression)
@@ -283,7 +260,7 @@ def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
 
 
 def _flag(node: exp.Expression, scope: _Scope) -> Condition:
-    """Translate a bool column that stands alone."""
+    """Translate a boolean column."""
     column = _column(node, scope)
     if column is None:
         _refuse(node)
@@ -323,7 +300,7 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
 
 
 def _long_list(column: str, known: list[int] | list[Text], scope: _Scope) -> Sequence[object]:
-    """Say what a long list of literals is for a column."""
+    """The values of a long list for a column."""
     t, zone = scope.types[column], scope.session_zone
     if pat.is_integer(normalize(t)) and isinstance(known[0], int):
         return known
@@ -332,7 +309,7 @@ def _long_list(column: str, known: list[int] | list[Text], scope: _Scope) -> Seq
 
 
 def _between(node: exp.Between, scope: _Scope) -> Condition:
-    """Translate `v between 1 and 5`, both included."""
+    """Translate `v between 1 and 5`, which includes both."""
     column = _column(node.this, scope)
     if column is None:
         _refuse(node)
@@ -359,7 +336,7 @@ def _like(node: exp.Expression, scope: _Scope) -> Condition:
 
 
 def _pattern_condition(column: str, pattern: str) -> Condition:
-    """Tell `like 'abc%'`, which can prune, from other patterns."""
+    """Distinguish `like 'abc%'`, which can prune, from other patterns."""
     prefix = re.fullmatch(r"((?:[^%_\\]|\\.)*)%", pattern, flags=re.DOTALL)
     if prefix is None:
         return Like(column, pattern)
@@ -367,7 +344,7 @@ def _pattern_condition(column: str, pattern: str) -> Condition:
 
 
 def _escaped_pattern(node: exp.Expression, pattern: str, escape: str) -> str:
-    """Rewrite a pattern so that a backslash is the escape character."""
+    """Rewrite a pattern with a backslash as its escape character."""
     parts: list[str] = []
     signs = iter(pattern)
     for sign in signs:

@@ -1,4 +1,4 @@
-"""Writing a condition as Spark SQL, so that `parse_condition` reads the same meaning back."""
+"""Writes a condition as Spark SQL that `parse_condition` reads back with the same meaning."""
 
 from __future__ import annotations
 
@@ -22,17 +22,9 @@ from ktk_engine.types.quote import quote_identifier, quote_literal, quote_text
 
 
 def to_sql(condition: Condition, qualifier: str | None = None) -> str:
-    """Write a condition as Spark SQL.
+    """Write a condition as Spark SQL, with quoted names and typed literals.
 
-    Args:
-        condition: any condition.
-        qualifier: a table or alias to put before every column.
-
-    Returns:
-        SQL text; all names are quoted and all values are typed literals.
-
-    Raises:
-        ConditionError: a value has no literal (a day outside the years 1 to 9999).
+    Raises a `ConditionError` for a value without a literal (a day outside the years 1 to 9999).
     """
     match condition:
         case TrueCondition():
@@ -56,7 +48,7 @@ def to_sql(condition: Condition, qualifier: str | None = None) -> str:
 
 
 def _operand(item: Condition, qualifier: str | None) -> str:
-    """Write an item of AND or OR, in parentheses where it is one of them itself."""
+    """Write an item of AND or OR, in parentheses if it is an AND or OR itself."""
     text = to_sql(item, qualifier)
     return f"({text})" if isinstance(item, (And, Or)) else text
 
@@ -64,7 +56,7 @@ def _operand(item: Condition, qualifier: str | None) -> str:
 def _leaf(
     condition: IsNull | IsIn | StartsWith | Like, qualifier: str | None, negation: str
 ) -> str:
-    """Write a test that SQL can negate with a word of its own."""
+    """Write a test that SQL negates with its own keyword."""
     name = _name(condition.column, qualifier)
     match condition:
         case IsNull():

@@ -1,4 +1,4 @@
-"""Literals in SQL text: what they are before they meet a column, and what they become then."""
+"""Literals in SQL text: their values without a column, and for a column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.calendar import UNKNOWN_ZONE
 from ktk_engine.types.type_class import normalize
 
-# Beyond this no class holds the number, and writing out its digits would take for ever.
+# Beyond this no class holds the number, and writing its digits would take forever.
 _LARGEST_EXPONENT = 400
 
 _TIMESTAMP = re.compile(
@@ -39,7 +39,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class Text:
-    """A string literal without a type; it may stand for a string, date, time or timestamp."""
+    """An untyped string literal, which may become a string, date, time or timestamp."""
 
     text: str
 
@@ -48,17 +48,10 @@ SqlValue = Fraction | Text | Instant | float | str | bytes | bool | datetime.dat
 
 
 def sql_value(node: exp.Expression) -> SqlValue | None:
-    """Read a literal of SQL.
+    """Read a literal of SQL; None if the expression is not one.
 
-    Args:
-        node: an expression.
-
-    Returns:
-        Its value: a Fraction for a number of any kind but double, Text for a string without
-        a cast; None if the expression is not a literal.
-
-    Raises:
-        ConditionError: the literal is NULL, or its value does not fit its own type.
+    Numbers except for doubles are Fractions, and strings without a cast are Texts. Raises a
+    `ConditionError` for NULL, and for a value that does not fit its own type.
     """
     match node:
         case exp.Paren():
@@ -84,19 +77,10 @@ def sql_value(node: exp.Expression) -> SqlValue | None:
 
 
 def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str) -> object:
-    """Say what a SQL literal is for a column.
+    """Convert a SQL literal for a column, as `comparison` takes it.
 
-    Args:
-        column: the column's name, for messages.
-        t: the column's type.
-        value: the literal.
-        session_zone: the zone of timestamps without one, for columns with a zone.
-
-    Returns:
-        A value as `comparison` takes it.
-
-    Raises:
-        ConditionError: a text is not a date, time or timestamp, or is of another class.
+    `session_zone` is for timestamps without a zone, on columns with one. Raises a `ConditionError`
+    for a text that is no date, time or timestamp, or of another class.
     """
     container = normalize(t)
     if isinstance(value, Instant):
@@ -126,7 +110,7 @@ def _number(text: str) -> Fraction:
 
 
 def _double(text: str) -> float:
-    """Read a number as Java does: one beyond the range is infinite."""
+    """Read a number as Java does: out of range, it is infinite."""
     if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
         raise ConditionError(f"`{text}` is not a number")
     return float(text)
@@ -140,7 +124,7 @@ def _rounded(number: Fraction | float) -> float:
 
 
 def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
-    """Apply a cast to a literal; only casts that change no value."""
+    """Apply a cast to a literal, if it changes no value."""
     # sqlglot writes Spark's TIME as TIMESTAMP.
     name = "time" if node.to.is_type("time") else node.to.sql(dialect="spark").lower()
     try:
@@ -181,7 +165,7 @@ def _cast_number(target: pa.DataType, value: SqlValue) -> SqlValue | None:
 
 
 def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
-    """Cast to text, bytes, bool or a point in time."""
+    """Cast to text, bytes, bool, a date or a time."""
     if not isinstance(value, Text):
         same = (
             (pat.is_boolean(target) and isinstance(value, bool))
@@ -211,7 +195,7 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
 
 
 def _time(text: str) -> datetime.time:
-    """Read a time of day, to the microsecond."""
+    """Read a time of day, in microseconds."""
     if re.fullmatch(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", text):
         try:
             return datetime.time.fromisoformat(text)
@@ -221,9 +205,9 @@ def _time(text: str) -> datetime.time:
 
 
 def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
-    """Read a timestamp for a column, with or without a zone as the column has it.
+    """Read a timestamp for a column, with a zone if the column has one.
 
-    Fractions are cut to microseconds, as in Spark, so that every reader takes the same instant.
+    Fractions are truncated to microseconds, as in Spark, so that all readers get the same instant.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     try:
@@ -240,7 +224,7 @@ def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
 
 
 def _parts(match: re.Match[str] | None) -> tuple[datetime.datetime, datetime.tzinfo | None]:
-    """Give the parts of a timestamp: to the microsecond, and the zone."""
+    """The date and time in microseconds, and the zone."""
     if match is None:
         raise ValueError("no timestamp")
     *fields, fraction, zone = match.groups()

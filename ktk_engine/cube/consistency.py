@@ -23,14 +23,8 @@ def check_cube(
 ) -> None:
     """Check all datasets of a cube against its specification and each other.
 
-    Args:
-        prefix: the cube's name.
-        datasets: its datasets by id.
-        specification: None while there is no seed dataset: then only what the datasets say of
-            each other can be checked.
-
-    Raises:
-        ConsistencyError: all violations, a line each.
+    Without a seed dataset the specification is None, and only what the datasets say of each other
+    is checked. Raises a `ConsistencyError` with a line per violation.
     """
     problems: list[str] = []
     find_seed(prefix, datasets)
@@ -46,15 +40,9 @@ def check_cube(
 def check_readable(
     prefix: str, datasets: Mapping[str, CubeDataset], specification: CubeSpecification
 ) -> None:
-    """Check what a query of a cube relies on, of datasets that no commit here has checked.
+    """Check what queries of a cube rely on, for datasets that none of our commits has checked.
 
-    Args:
-        prefix: the cube's name.
-        datasets: its datasets by id.
-        specification: what the cube is.
-
-    Raises:
-        ConsistencyError: all violations, a line each; a missing index is none.
+    Raises a `ConsistencyError` with a line per violation; a missing index is none.
     """
     shared = specification.shared_columns
     problems = [*_payload_owned_twice(datasets, shared), *_shared_column_classes(datasets, shared)]
@@ -78,7 +66,7 @@ def _shared_columns(
 ) -> frozenset[str]:
     if specification is not None:
         return specification.shared_columns
-    # Without a seed dataset the enrichments' own words say what is not a payload.
+    # Without a seed dataset the metadata of the enrichments says what is not a payload.
     return frozenset(
         column
         for item in datasets.values()
@@ -124,16 +112,7 @@ def _shared_column_classes(
 def layout_problems(
     name: str, dataset: CubeDataset, specification: CubeSpecification
 ) -> Iterable[str]:
-    """Check one dataset's columns, partition columns and indices against the specification.
-
-    Args:
-        name: the dataset's id.
-        dataset: the dataset.
-        specification: the cube's.
-
-    Yields:
-        A sentence a violation.
-    """
+    """Check one dataset's columns, partition columns and indices; a sentence per violation."""
     yield from _column_problems(name, dataset, specification)
     columns = set(dataset.schema.names)
     indexed = {*dataset.partition_keys, *dataset.with_index}

@@ -1,4 +1,4 @@
-"""What the rules of cubes need to know of a dataset, no matter who stores it."""
+"""What the rules of cubes need to know of a dataset, wherever it is stored."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pyarrow as pa
 
 
 class CubeDataset(Protocol):
-    """A dataset as the rules of cubes see it; a log's snapshot is one."""
+    """A dataset in the rules of cubes; snapshots of the log are such datasets."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Normalised types of all columns, partition columns among them."""
+        """Normalised types of all columns, including partition columns."""
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """The columns by which its files are laid out."""
+        """The columns that its files are partitioned by."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:

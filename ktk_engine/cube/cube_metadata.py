@@ -1,4 +1,4 @@
-"""What Kartothek keeps of a cube in the user metadata of its datasets, under which keys."""
+"""The keys in the user metadata of datasets under which Kartothek stores a cube."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ IS_SEED = f"{_PREFIX}is_seed"
 DIMENSION_COLUMNS = f"{_PREFIX}dimension_columns"
 PARTITION_COLUMNS = f"{_PREFIX}partition_columns"
 SUPPRESS_INDEX_ON = f"{_PREFIX}suppress_index_on"
-# The cube's specification: every dataset's document repeats what the seed dataset says.
+# The cube's specification, which is in the document of every dataset.
 SPECIFICATION_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
@@ -21,7 +21,7 @@ def cube_metadata(
     partition_columns: Iterable[str] = (),
     suppress_index_on: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Write what the user metadata of a cube's dataset says of the cube."""
+    """The entries of a dataset's user metadata that describe its cube."""
     return {
         IS_SEED: is_seed,
         DIMENSION_COLUMNS: list(dimension_columns),
@@ -31,11 +31,11 @@ def cube_metadata(
 
 
 def cube_value(metadata: Mapping[str, Any], key: str) -> Any:
-    """Read a value, in old cubes under its old key; None if there is none."""
+    """Read a value, in old cubes under its old key."""
     value = metadata.get(key)
     return metadata.get(_OLD_PREFIX + key.removeprefix(_PREFIX)) if value is None else value
 
 
 def is_cube_key(key: str) -> bool:
-    """Whether an entry of the user metadata is one of Kartothek's about cubes."""
+    """Whether an entry of the user metadata is one of Kartothek's for cubes."""
     return key.startswith((_PREFIX, _OLD_PREFIX))

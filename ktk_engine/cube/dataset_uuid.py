@@ -1,4 +1,4 @@
-"""The uuid of a cube's dataset: the cube's name and the dataset's id, as in `cube++dataset`."""
+"""The uuid of a dataset in a cube: the cube's name and the dataset's id, as in `cube++dataset`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ SEPARATOR = "++"
 
 
 def dataset_uuid(cube: str, dataset: str) -> str:
-    """Compose the uuid of a dataset; a plain table, which has no cube, is its own."""
+    """Compose the uuid of a dataset; the uuid of a plain table, without a cube, is its name."""
     return f"{cube}{SEPARATOR}{dataset}" if cube else dataset
 
 
@@ -16,16 +16,12 @@ def is_in_cube(uuid: str) -> bool:
 
 
 def split_uuid(uuid: str) -> tuple[str, str]:
-    """Take a uuid apart.
-
-    Returns:
-        The cube's name, empty for a plain table, and the dataset's name within it.
-    """
+    """Split a uuid into the cube's name, empty for a plain table, and the dataset's name."""
     cube, separator, dataset = uuid.partition(SEPARATOR)
     return (cube, dataset) if separator else ("", uuid)
 
 
 def cube_and_dataset(uuid: str) -> tuple[str, str | None]:
-    """A dataset as people address it: the cube and its name there, or the table and None."""
+    """The names that users know: the cube and the dataset in it, or the table and None."""
     cube, dataset = split_uuid(uuid)
     return (cube, dataset) if cube else (uuid, None)

@@ -1,4 +1,4 @@
-"""Recovers a cube's specification from the datasets that are stored.
+"""Recovers a cube's specification from its stored datasets.
 
 See docs/design/kartothek-format.md, Discovery of a cube.
 """
@@ -19,23 +19,12 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.messages import Message, Remedy
 
-# What cubes older than Kartothek 3 call their timestamp column.
+# The timestamp column in cubes older than Kartothek 3.
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
 
 
 def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
-    """Find the id of the seed dataset.
-
-    Args:
-        prefix: the cube's name, for messages.
-        datasets: the cube's datasets by id.
-
-    Returns:
-        Its id, None if no dataset says that it is one.
-
-    Raises:
-        ConsistencyError: several do.
-    """
+    """Find the id of the seed dataset; raises a `ConsistencyError` if there are several."""
     seeds = sorted(name for name, item in datasets.items() if cube_value(item.metadata, IS_SEED))
     if len(seeds) > 1:
         raise ConsistencyError(
@@ -51,17 +40,9 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
 def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpecification:
     """Recover the specification of a stored cube.
 
-    Args:
-        prefix: the cube's name.
-        datasets: its datasets by id.
-
-    Returns:
-        The specification; `index_columns` are the columns with secondary indices that are
-        neither dimensions nor partition columns.
-
-    Raises:
-        ConsistencyError: there is no seed dataset, several, or one that does not name its
-            dimension columns or lacks them.
+    `index_columns` are the columns with secondary indices that are neither dimensions nor partition
+    columns. Raises a `ConsistencyError` if there is not exactly one seed dataset, or if it does not
+    name its dimension columns or lacks them.
     """
     seed = find_seed(prefix, datasets)
     if seed is None:
@@ -96,17 +77,17 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
 
 
 def visible_columns(dataset: CubeDataset) -> list[str]:
-    """Columns of a dataset that belong to the cube; Kartothek hides some names."""
+    """Columns of a dataset that belong to the cube, without those that Kartothek hides."""
     return [name for name in dataset.schema.names if not is_hidden(name)]
 
 
 def is_hidden(column: str) -> bool:
-    """Whether a cube shows no column of this name, since Kartothek does not."""
+    """Whether a cube hides columns of this name, as Kartothek does."""
     return column.startswith("__") or column == _OLD_TIMESTAMP_COLUMN
 
 
 def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence[str]) -> None:
-    """A document and a schema file of another program may contradict each other."""
+    """Refuse a document and a schema file that contradict each other."""
     missing = [name for name in named if name not in dataset.schema.names]
     if missing:
         raise ConsistencyError(
@@ -118,7 +99,7 @@ def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence
 
 
 def _old_partition_columns(prefix: str, seed: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Very old cubes: all partition keys of the seed dataset but the last, a timestamp."""
+    """In very old cubes, all partition keys of the seed dataset except the last, a timestamp."""
     if len(keys) < 2 or keys[-1] != _OLD_TIMESTAMP_COLUMN:
         raise ConsistencyError(
             f"Seed dataset {seed} of cube {prefix} does not name its partition columns, and its "

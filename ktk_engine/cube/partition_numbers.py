@@ -1,4 +1,4 @@
-"""Numbers partitions: equal values in all their columns, equal numbers."""
+"""Numbers partitions: equal values in all their columns give equal numbers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ import pyarrow.compute as pc
 
 
 def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
-    """Give each file the number of its partition; null and NaN are values as well.
+    """Number the partition of each file from 0; null and NaN are values.
 
-    Args:
-        values: one array for each partition column; without any, all files share one partition.
-        count: number of files.
-
-    Returns:
-        Small numbers from zero, one per file.
+    There is one array per partition column. Without any, all files share one partition.
     """
     numbers = pa.repeat(pa.scalar(0, pa.int32()), count)
     for position, column in enumerate(values):
@@ -28,5 +23,5 @@ def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
             pc.multiply(numbers.cast(pa.int64()), len(codes.dictionary) + 1),
             codes.indices.cast(pa.int64()),
         )
-        numbers = pc.dictionary_encode(both).indices  # keeps the numbers small
+        numbers = pc.dictionary_encode(both).indices  # keep the numbers small
     return numbers

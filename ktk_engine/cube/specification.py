@@ -1,4 +1,4 @@
-"""The specification of a cube, with all its validations.
+"""The specification of a cube, and its validation.
 
 See docs/design/kartothek-format.md, Specification of a cube.
 """
@@ -22,22 +22,15 @@ _LAID_OUT = "Each value of a partition column has files of its own: leave it out
 
 @dataclass(frozen=True)
 class CubeSpecification:
-    """What a cube is, whatever it holds.
+    """What a cube is, independent of its rows."""
 
-    Attributes:
-        prefix: the cube's name; its datasets are `<prefix>++<dataset id>`.
-        dimension_columns: what addresses a cell, in order.
-        partition_columns: how the seed dataset is laid out, in order.
-        seed_dataset: id of the dataset that says which cells exist.
-        index_columns: further columns with secondary indices, in every dataset that has them.
-        suppress_index_on: dimension columns of the seed dataset that get no secondary index.
-    """
-
-    prefix: str
-    dimension_columns: tuple[str, ...]
-    partition_columns: tuple[str, ...] = ()
-    seed_dataset: str = "seed"
+    prefix: str  # the cube's name; its datasets are `<prefix>++<dataset id>`
+    dimension_columns: tuple[str, ...]  # the address of a cell, in order
+    partition_columns: tuple[str, ...] = ()  # how the seed dataset is laid out, in order
+    seed_dataset: str = "seed"  # the dataset that says which cells exist
+    # further indexed columns, in every dataset that has them
     index_columns: frozenset[str] = frozenset()
+    # dimension columns of the seed dataset without an index
     suppress_index_on: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -74,21 +67,17 @@ class CubeSpecification:
         return self.uuid(self.seed_dataset)
 
     def uuid(self, dataset_id: str) -> str:
-        """Uuid of a dataset of this cube.
-
-        Raises:
-            SpecificationError: the id holds characters that no uuid may have.
-        """
+        """Uuid of a dataset; raises a `SpecificationError` for characters that no uuid may have."""
         check_cube_name("dataset", dataset_id)
         return dataset_uuid(self.prefix, dataset_id)
 
     @property
     def shared_columns(self) -> frozenset[str]:
-        """Columns that several datasets may have: dimension and partition columns."""
+        """Dimension and partition columns, which several datasets may have."""
         return frozenset(self.dimension_columns) | frozenset(self.partition_columns)
 
     def spelled(self, columns: Collection[str]) -> CubeSpecification:
-        """The same, with its columns spelled as these are; letter case does not tell them apart."""
+        """The same with columns spelled as these, which differ only by case."""
         return replace(
             self,
             dimension_columns=find_names(self.dimension_columns, columns),
@@ -98,7 +87,7 @@ class CubeSpecification:
         )
 
     def metadata(self, dataset_id: str) -> dict[str, Any]:
-        """What Kartothek wants to find in the user metadata of a dataset of this cube."""
+        """The user metadata that Kartothek needs in a dataset of this cube."""
         return cube_metadata(
             is_seed=dataset_id == self.seed_dataset,
             dimension_columns=self.dimension_columns,
@@ -108,11 +97,7 @@ class CubeSpecification:
 
 
 def check_cube_name(what: str, name: str) -> None:
-    """Refuse a cube's prefix or a dataset id that cannot be part of a uuid.
-
-    Raises:
-        SpecificationError: with a name that would do.
-    """
+    """Refuse a cube's prefix or a dataset id that cannot be part of a uuid, and suggest another."""
     if not isinstance(name, str):
         raise SpecificationError(f"{what} must be text, but is {name!r}.")
     try:
@@ -134,8 +119,7 @@ def check_cube_name(what: str, name: str) -> None:
 def check_together(cube: str, dataset: str) -> None:
     """Refuse names of a cube and its dataset that a uuid would not keep apart.
 
-    Raises:
-        SpecificationError: a `+` at their border: `a+` and `b` would be what `a` and `+b` are.
+    A `+` at their border does that: `a+` and `b` would be the same as `a` and `+b`.
     """
     for what, name, sign in (("cube", cube, cube[-1:]), ("dataset", dataset, dataset[:1])):
         if sign == "+":

@@ -1,4 +1,4 @@
-"""What users note of a dataset, in Kartothek's user metadata."""
+"""User-defined metadata of a dataset, in Kartothek's user metadata."""
 
 from __future__ import annotations
 
@@ -16,22 +16,17 @@ _COMMENTS = (RELATION_KEY, COLUMNS_KEY)
 
 
 def is_of_a_build(key: str) -> bool:
-    """Whether an entry of a document's metadata says how, when or as what it was built."""
+    """Whether an entry of the metadata says how, when or as what the dataset was built."""
     return key in _OF_A_BUILD or is_cube_key(key)
 
 
 def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a document's metadata that neither a build nor a comment has made."""
+    """The entries of the metadata that come neither from a build nor from comments."""
     return {k: v for k, v in metadata.items() if not is_of_a_build(k) and k not in _COMMENTS}
 
 
 def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
-    """Check what somebody wants to note of a dataset.
-
-    Raises:
-        ConfigurationError: it is no mapping, has a key that this library or Kartothek writes
-            itself, or a value that JSON does not know.
-    """
+    """Refuse metadata that is no mapping, has a reserved key, or a value unfit for JSON."""
     if not isinstance(metadata, Mapping):
         raise ConfigurationError(
             f"Dataset {dataset}: metadata must be a mapping, but is {metadata!r}. Nothing was "
@@ -40,8 +35,8 @@ def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
     for key, value in metadata.items():
         if not isinstance(key, str) or is_of_a_build(key) or key in _COMMENTS:
             raise ConfigurationError(
-                f"Dataset {dataset}: the metadata key {key!r} is kept for what is noted by itself. "
-                "Take another one. Nothing was written."
+                f"Dataset {dataset}: the metadata key {key!r} is reserved. Use another one. "
+                "Nothing was written."
             )
         try:
             json.dumps(value, allow_nan=False)

@@ -21,30 +21,22 @@ from ktk_engine.format.storage_types import open_with_storage_types
 from ktk_engine.types.type_class import class_problem, normalize
 
 _PANDAS_KEY = b"pandas"
-# Kartothek compares schemas under its own pandas version and never uses this one.
+# Kartothek replaces this version with its own when it compares schemas.
 _PANDAS_VERSION = "1.3.5"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def is_pandas_index(column: str) -> bool:
-    """Whether a column of a file is the index of a pandas frame, which no schema file names."""
+    """Whether a column is the index of a pandas frame, which schema files do not name."""
     return _PANDAS_INDEX.fullmatch(column) is not None
 
 
 def read_common_metadata(data: bytes) -> pa.Schema:
-    """Read a dataset's schema.
+    """Read a dataset's schema from `_common_metadata`: all columns, in their stored order.
 
-    Args:
-        data: the content of `_common_metadata`.
-
-    Returns:
-        All columns, partition columns included, in the stored order. Each type is the container
-        of its class, timestamps are in microseconds, all fields are nullable, and there is no
-        metadata. Unnamed index columns of pandas are left out, as Kartothek does, and so are the
-        `columns_without_class`.
-
-    Raises:
-        FormatError: the file is damaged.
+    Types are the containers of their classes, timestamps are in microseconds, all fields are
+    nullable, and there is no metadata. Unnamed pandas indices are left out, as in Kartothek, and so
+    are the `columns_without_class`. Raises a `FormatError` if the file is damaged.
     """
     return pa.schema(
         [
@@ -56,30 +48,13 @@ def read_common_metadata(data: bytes) -> pa.Schema:
 
 
 def columns_without_class(data: bytes) -> dict[str, str]:
-    """Name the columns of a dataset's schema whose types have no class, such as durations.
-
-    Args:
-        data: the content of `_common_metadata`.
-
-    Returns:
-        Why, by name; `read_common_metadata` has the others.
-
-    Raises:
-        FormatError: the file is damaged.
-    """
+    """Columns of a schema file whose types have no class, such as durations, with the reason."""
     problems = {field.name: class_problem(field.type) for field in _shown(_read(data))}
     return {name: problem for name, problem in problems.items() if problem is not None}
 
 
 def large_columns(data: bytes) -> list[str]:
-    """Name the columns of text or bytes that a dataset's schema has in Arrow's large layout.
-
-    Args:
-        data: the content of `_common_metadata`.
-
-    Raises:
-        FormatError: the file is damaged.
-    """
+    """Columns of text or bytes that a schema file has in Arrow's large types."""
     fields = _shown(_read(data))
     return [f.name for f in fields if pat.is_large_string(f.type) or pat.is_large_binary(f.type)]
 
@@ -92,24 +67,11 @@ def render_common_metadata(
 ) -> bytes:
     """Render a dataset's schema so that Kartothek can read it and append to the dataset.
 
-    Who appends compares types exactly, beyond their classes: the digits of decimals, and whether
-    text is large. So what others wrote stays where it says the same.
-
-    Args:
-        schema: all columns, in any order.
-        partition_keys: names of the partition columns, in the order of the folders.
-        published: what is published now; empty for nothing.
-        left_out: names of columns without a class that stay as they are published.
-
-    Returns:
-        A parquet file without row groups. The partition columns come first, then the others in
-        code-point order. The types are the containers of the classes, or those that are published
-        for the same ones. The pandas metadata is what Kartothek needs to compare schemas. If
-        nothing has changed, it is what is published, byte for byte.
-
-    Raises:
-        FormatError: a partition column is missing, or a name occurs twice.
-        TypeClassError: a column's type has no class.
+    Kartothek compares types exactly when it appends, including digits of decimals and large text,
+    so types in `published` stay where their class does. So do the columns `left_out`, which have no
+    class. The result is a parquet file without row groups: partition columns first, then the others
+    in code-point order. It is `published` byte for byte if nothing changed. Raises a `FormatError`
+    if a partition column is missing or a name occurs twice.
     """
     names = schema.names
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -135,7 +97,7 @@ def render_common_metadata(
     ]
     metadata = {_PANDAS_KEY: json.dumps(pandas, sort_keys=True).encode()}
     sink = pa.BufferOutputStream()
-    # Lists' values are called "item", as in files of old versions of Arrow.
+    # Values of lists are called "item", as in files of old versions of Arrow.
     pq.write_metadata(
         pa.schema(fields, metadata),
         sink,
@@ -148,7 +110,7 @@ def render_common_metadata(
 
 
 def _read(data: bytes) -> pa.Schema:
-    """The schema as it is stored."""
+    """The schema with its stored types."""
     try:
         with open_with_storage_types(pa.BufferReader(data)) as file:
             return file.schema_arrow
@@ -157,7 +119,7 @@ def _read(data: bytes) -> pa.Schema:
 
 
 def _published(data: bytes) -> pa.Schema:
-    """The same; nothing where nothing is published, or nothing that can be read."""
+    """The published schema; empty if there is none, or none that can be read."""
     try:
         return _read(data) if data else pa.schema([])
     except FormatError:
@@ -165,13 +127,13 @@ def _published(data: bytes) -> pa.Schema:
 
 
 def _shown(schema: pa.Schema) -> Iterator[pa.Field]:
-    """The fields but for those that pandas made of an index without a name."""
+    """The fields without unnamed indices of pandas."""
     hidden = {item["field_name"] for item in _pandas_columns(schema) if item.get("name") is None}
     return (field for field in schema if field.name not in hidden)
 
 
 def _pandas_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """What pandas notes of the fields that it names."""
+    """What the pandas metadata says of each field."""
     metadata = (schema.metadata or {}).get(_PANDAS_KEY)
     content = parse_json(metadata, "the pandas metadata") if metadata is not None else {}
     columns = content.get("columns", []) if isinstance(content, dict) else []
@@ -213,7 +175,7 @@ def _pandas_column(field: pa.Field) -> dict[str, Any]:
 
 
 def _numpy_type(t: pa.DataType) -> str:
-    """What the column's dtype would be in pandas 1.3."""
+    """The column's dtype in pandas 1.3."""
     if pat.is_timestamp(t):
         return "datetime64[ns]"
     if pat.is_boolean(t):

@@ -21,76 +21,36 @@ DELTA_LOG = "_delta_log"
 
 
 def document_key(uuid: str) -> str:
-    """Key of a dataset's document, as we write it.
+    """Key of a dataset's JSON document, which we write: `<uuid>.by-dataset-metadata.json`.
 
-    Args:
-        uuid: the dataset's uuid.
-
-    Returns:
-        `<uuid>.by-dataset-metadata.json`.
-
-    Raises:
-        InvalidKeyError: the uuid is invalid or too long.
+    Raises an `InvalidKeyError` if the uuid is invalid or too long.
     """
     return join_key(validate_uuid(uuid) + DOCUMENT_SUFFIX)
 
 
 def msgpack_document_key(uuid: str) -> str:
-    """Key of a dataset's document in Kartothek's other encoding, which we only read.
-
-    Args:
-        uuid: the dataset's uuid.
-
-    Returns:
-        `<uuid>.by-dataset-metadata.msgpack.zstd`.
-
-    Raises:
-        InvalidKeyError: the uuid is invalid or too long.
-    """
+    """Key of a dataset's msgpack document, which we only read."""
     return join_key(validate_uuid(uuid) + MSGPACK_SUFFIX)
 
 
 def data_key(uuid: str, label: str, table: str = TABLE) -> str:
-    """Key of a data file.
+    """Key of a data file, `<uuid>/<table>/<label>.parquet`; the label is percent-encoded.
 
-    Args:
-        uuid: the dataset's uuid.
-        label: the partition's label, percent-encoded: `country=DE/<base label>`.
-        table: name of the table; only old datasets have another one.
-
-    Returns:
-        `<uuid>/<table>/<label>.parquet`.
-
-    Raises:
-        InvalidKeyError: the result is not a valid key, for example because a partition value
-            has more than 255 bytes when encoded.
+    Only old datasets have tables of other names. Raises an `InvalidKeyError` if a segment is too
+    long, for example an encoded partition value of more than 255 bytes.
     """
     return join_key(validate_uuid(uuid), table, label + DATA_SUFFIX)
 
 
 def common_metadata_key(uuid: str, table: str = TABLE) -> str:
-    """Key of a dataset's published schema.
-
-    Args:
-        uuid: the dataset's uuid.
-        table: name of the table; only old datasets have another one.
-
-    Returns:
-        `<uuid>/<table>/_common_metadata`.
-
-    Raises:
-        InvalidKeyError: the uuid or the table's name is invalid.
-    """
+    """Key of a dataset's published schema, `<uuid>/<table>/_common_metadata`."""
     return join_key(validate_uuid(uuid), table, COMMON_METADATA)
 
 
 def published_index_key(uuid: str, column: str, commit_id: str) -> str:
-    """Key of an index file that other programs read, of an index that is stored as segments.
+    """Key of the index file for other programs, of an index that is stored as segments.
 
-    Args:
-        uuid: the dataset's uuid.
-        column: the indexed column.
-        commit_id: the commit that the dataset's entry in the log is of.
+    `commit_id` is the commit of the dataset's entry in the log.
     """
     return join_key(
         validate_uuid(uuid), INDICES, quote(column), f"published-{commit_id}{INDEX_SUFFIX}"
@@ -98,20 +58,10 @@ def published_index_key(uuid: str, column: str, commit_id: str) -> str:
 
 
 def index_key(uuid: str, column: str, timestamp: datetime, commit_id: str) -> str:
-    """Key of a new index file. Two commits never share one, unlike in Kartothek.
+    """Key of a new index file, with the commit, so that two commits never share one.
 
-    Args:
-        uuid: the dataset's uuid.
-        column: the indexed column.
-        timestamp: when the index was made; converted to UTC if it is aware.
-        commit_id: the commit that writes it.
-
-    Returns:
-        `<uuid>/indices/<column>/<timestamp>-<commit>.by-dataset-index.parquet`, column and
-        timestamp percent-encoded.
-
-    Raises:
-        InvalidKeyError: the result is not a valid key.
+    `<uuid>/indices/<column>/<timestamp>-<commit>.by-dataset-index.parquet`, percent-encoded. Aware
+    timestamps become UTC.
     """
     if timestamp.tzinfo is not None:
         timestamp = timestamp.astimezone(UTC).replace(tzinfo=None)

@@ -33,51 +33,33 @@ _SLASHES = re.compile("/{2,}")
 
 @dataclass(frozen=True)
 class DatasetDocument:
-    """A dataset's document with one table.
-
-    Attributes:
-        uuid: the dataset's uuid.
-        partition_keys: names of the partition columns, in the order of the folders.
-        partitions: label -> key of its data file. The order has a meaning: of several rows for
-            one cell, that of the last file counts.
-        indices: indexed column -> key of its index file.
-        metadata: what users and programs noted, `creation_time` and `ktk_cube_*` among it.
-        embedded_indices: column -> text of a value -> labels. Old writers put small indices
-            into the document.
-        table: name of the table; only old datasets have another one.
-        stamp: which of our commits published it, or None.
-        lists_files: whether it names its files; of others a listing has found them.
-    """
+    """A dataset's document with one table."""
 
     uuid: str
-    partition_keys: tuple[str, ...]
+    partition_keys: tuple[str, ...]  # the partition columns, in the order of the folders
+    # label -> key of its data file; in order, as the last file wins for a cell
     partitions: Mapping[str, str]
+    # indexed column -> key of its index file
     indices: Mapping[str, str] = field(default_factory=dict)
+    # of users and programs, including `creation_time` and `ktk_cube_*`
     metadata: Mapping[str, JSON] = field(default_factory=dict)
+    # column -> text of a value -> labels: small indices that old writers put into the document
     embedded_indices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    table: str = TABLE
-    stamp: Stamp | None = None
+    table: str = TABLE  # only old datasets have another one
+    stamp: Stamp | None = None  # which of our commits published it
+    # False if its files were found by listing
     lists_files: bool = field(default=True, compare=False)
 
 
 def parse_document(
     uuid: str, data: bytes, list_keys: Callable[[], Iterable[str]] | None = None
 ) -> DatasetDocument:
-    """Parse a document in JSON.
+    """Parse a JSON document.
 
-    Args:
-        uuid: the uuid under which the document was found.
-        data: its content.
-        list_keys: gives the keys of all objects inside the dataset's folder. Called only
-            for a document that does not list its partitions (implicit partitions).
-
-    Returns:
-        The document. Unknown keys are dropped; entries without any file are left out.
-
-    Raises:
-        FormatError: the document is damaged.
-        UnsupportedFormatError: it is of another version or dataset, has several tables, or names
-            a key outside its dataset.
+    `list_keys` lists the dataset's folder; it is called only if the document does not list its
+    partitions (implicit partitions). Unknown keys are dropped, and so are entries without files.
+    Raises a `FormatError` if the document is damaged, and an `UnsupportedFormatError` if it is of
+    another version or dataset, has several tables, or names a key outside its dataset.
     """
     content = parse_json(data, f"the document {document_key(uuid)} of dataset {uuid!r}")
     return document_of(uuid, content, list_keys)
@@ -86,19 +68,7 @@ def parse_document(
 def document_of(
     uuid: str, content: object, list_keys: Callable[[], Iterable[str]] | None = None
 ) -> DatasetDocument:
-    """Make a document of its parsed form, whatever the encoding was.
-
-    Args:
-        uuid: the uuid under which the document was found.
-        content: the parsed content.
-        list_keys: see `parse_document`.
-
-    Returns:
-        The document.
-
-    Raises:
-        FormatError: see `parse_document`.
-    """
+    """Make a document from parsed content of either encoding; see `parse_document`."""
     validate_uuid(uuid)
     top = _mapping(uuid, "document", content)
     version = top.get("dataset_metadata_version")
@@ -122,14 +92,7 @@ def document_of(
 
 
 def render_document(document: DatasetDocument) -> bytes:
-    """Render a document as Kartothek does, with our stamp, if any, as the first key.
-
-    Args:
-        document: the document.
-
-    Returns:
-        JSON in ASCII; byte for byte what Kartothek 5.3 writes, apart from the stamp.
-    """
+    """Render a document in ASCII as Kartothek 5.3 does, byte for byte, after our stamp if any."""
     table = document.table
     partitions = {label: {"files": {table: key}} for label, key in document.partitions.items()}
     body = b"".join(_parts(document, [json.dumps(partitions).encode()]))
@@ -139,17 +102,10 @@ def render_document(document: DatasetDocument) -> bytes:
 def render_stamped(
     document: DatasetDocument, partitions: Sequence[bytes], version: int, commit_id: str
 ) -> bytes:
-    """Render a document as the work of a commit.
+    """Render a document as published by a commit, with a stamp and `metadata.ktk_base`.
 
-    Args:
-        document: the document; its stamp and its own map of files do not count.
-        partitions: the map of files, from `render_partitions`.
-        version: the commit's number in its log.
-        commit_id: the commit's id.
-
-    Returns:
-        The document with `metadata.ktk_base` set to `<version>:<commit id>`, and with a stamp
-        that holds the digest of all that.
+    `partitions` comes from `render_partitions`; the document's own stamp and partitions are
+    ignored.
     """
     metadata = {**document.metadata, BASE_KEY: f"{version}:{commit_id}"}
     parts = _parts(replace(document, metadata=metadata), partitions)
@@ -217,23 +173,15 @@ def _explicit_partitions(uuid: str, content: object) -> tuple[str, dict[str, str
 
 
 def _data_key(uuid: str, key: str) -> str:
-    # Kartothek's value `x/` makes the folder `p=x//`, which local disks take for `p=x/`. The
+    # Kartothek's value `x/` makes the folder `p=x//`, which local disks read as `p=x/`. The
     # label keeps both slashes, so that the value is not lost.
     return inside(_SLASHES.sub("/", key) if "//" in key else key, uuid)
 
 
 def only_table(uuid: str, tables: list[str]) -> str:
-    """Give a dataset's only table.
+    """The name of a dataset's only table, `table` if none is known.
 
-    Args:
-        uuid: the dataset's uuid, for the message.
-        tables: names of its tables.
-
-    Returns:
-        The name; `table` if none is known.
-
-    Raises:
-        UnsupportedFormatError: there are several tables, or the name is not fit for a path.
+    Raises an `UnsupportedFormatError` if there are several, or if the name is unfit for a path.
     """
     if len(tables) > 1:
         raise UnsupportedFormatError(
@@ -250,7 +198,7 @@ def only_table(uuid: str, tables: list[str]) -> str:
 def _implicit_partitions(
     uuid: str, list_keys: Callable[[], Iterable[str]] | None
 ) -> tuple[str, dict[str, str]]:
-    """Find the files of a dataset whose document does not name them."""
+    """Find the files of a dataset whose document does not list them."""
     if list_keys is None:
         raise FormatError(f"the document of dataset {uuid!r} does not list its partitions")
     paths = [key.removeprefix(f"{uuid}/").partition("/") for key in list_keys()]
@@ -259,7 +207,7 @@ def _implicit_partitions(
     schemas = [table for table, _, path in paths if path == COMMON_METADATA]
     if len({path.count("/") for _, path in files}) > 1:
         raise UnsupportedFormatError(
-            f"the files of dataset {uuid!r} lie at different depths, and its document does not "
+            f"the files of dataset {uuid!r} are at different depths, and its document does not "
             "list them: which of them belong to it is unknown"
         )
     table = only_table(uuid, sorted({*(name for name, _ in files), *schemas}))
@@ -270,7 +218,7 @@ def _implicit_partitions(
 
 def _partition_keys(uuid: str, content: object, partitions: dict[str, str]) -> tuple[str, ...]:
     if content is None:
-        # Documents of old writers: the first label tells.
+        # In documents of old writers, the first label names the columns.
         pairs, _ = split_label(next(iter(partitions), ""))
         return tuple(name for name, _ in pairs)
     if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
@@ -279,7 +227,7 @@ def _partition_keys(uuid: str, content: object, partitions: dict[str, str]) -> t
 
 
 def _validate_index_key(uuid: str, key: str) -> None:
-    # Old writers put `<uuid>.<column>.by-dataset-index.parquet` beside the document.
+    # Old writers put `<uuid>.<column>.by-dataset-index.parquet` next to the document.
     legacy = key.startswith(f"{uuid}.") and key.endswith(INDEX_SUFFIX) and "/" not in key
     if legacy:
         validate_key(key)

@@ -1,9 +1,9 @@
 """What a snapshot records of a parquet file, so that readers notice damage.
 
-Pages carry checksums of their own. What no checksum of Parquet covers is the file's tail: the page
-index and the footer, which say where pages lie, what types they hold and which of them a reader may
-skip. So readers verify the tail by its digest and let pages be verified as they are read. The
-digest of the whole file is for those that read all of it.
+Pages carry checksums of their own. No checksum of Parquet covers the tail of a file: the page index
+and the footer, which say where pages are, their types, and which ones a reader may skip. Readers
+therefore verify the tail by its digest, and Arrow verifies pages as they are read. The digest of
+the whole file is for those that read all of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
-# What reading a damaged file may raise: Arrow's own errors are among the built-in ones too.
+# What reading a damaged file may raise; Arrow's errors derive from built-in ones.
 DAMAGE = (
     pa.ArrowException,
     AttributeError,
@@ -38,22 +38,15 @@ _FOOTER_END = 8  # length of the footer, and the magic number
 
 @dataclass(frozen=True)
 class FileDigest:
-    """Sizes and digests of one file.
-
-    Attributes:
-        size: its size in bytes.
-        tail: size of its tail in bytes: all that follows the last page.
-        tail_digest: first 16 bytes of the tail's SHA-256.
-        digest: first 16 bytes of the whole file's SHA-256.
-    """
+    """Sizes in bytes and digests of one file."""
 
     size: int
-    tail: int
-    tail_digest: bytes
-    digest: bytes
+    tail: int  # size of all that follows the last page
+    tail_digest: bytes  # first 16 bytes of the SHA-256
+    digest: bytes  # of the whole file, likewise
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as data that JSON can hold."""
+        """Give it as JSON data."""
         return {
             "size": self.size,
             "tail": self.tail,
@@ -63,21 +56,13 @@ class FileDigest:
 
 
 def shorten(sha256: Any) -> bytes:
-    """Give the part of a SHA-256 that is recorded.
-
-    Args:
-        sha256: a hash object of `hashlib`.
-    """
+    """The recorded part of a SHA-256, given as a hash object of `hashlib`."""
     digest: bytes = sha256.digest()[:_DIGEST_BYTES]
     return digest
 
 
 def digest_of_json(content: Mapping[str, Any]) -> FileDigest:
-    """Make a digest of what `as_json` gave.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is something else.
-    """
+    """Read what `as_json` gave; raises a KeyError, TypeError or ValueError for anything else."""
     return FileDigest(
         int(content["size"]),
         int(content["tail"]),
@@ -87,11 +72,7 @@ def digest_of_json(content: Mapping[str, Any]) -> FileDigest:
 
 
 def digest_of_file(data: bytes) -> FileDigest:
-    """Make the digest of a parquet file without a page index.
-
-    Args:
-        data: its content.
-    """
+    """The digest of a parquet file without a page index."""
     footer = int.from_bytes(data[-_FOOTER_END : 4 - _FOOTER_END], "little")
     tail = footer + _FOOTER_END
     return FileDigest(
@@ -103,12 +84,7 @@ def digest_of_file(data: bytes) -> FileDigest:
 
 
 def read_tail(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
-    """Read the tail of a file and verify it.
-
-    Raises:
-        FormatError: it is not what was written.
-        ObjectNotFoundError: there is no such file.
-    """
+    """Read the tail of a file and verify it; raises a `FormatError` if it was changed."""
     tail = store.get_range(key, expected.size - expected.tail, expected.tail)
     if shorten(hashlib.sha256(tail)) != expected.tail_digest:
         raise FormatError(damaged(store, key, "its footer is not the one that was written"))
@@ -116,12 +92,7 @@ def read_tail(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
 
 
 def read_whole(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
-    """Read a file and verify it.
-
-    Raises:
-        FormatError: it is not what was written.
-        ObjectNotFoundError: there is no such file.
-    """
+    """Read a file and verify it; raises a `FormatError` if it was changed."""
     data = store.get(key)
     if len(data) != expected.size:
         reason = f"it has {len(data):,} bytes, {expected.size:,} were written"
@@ -132,12 +103,7 @@ def read_whole(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
 
 
 def verify_whole(store: ObjectStore, key: str, expected: FileDigest) -> None:
-    """Verify a file as `read_whole` does, without keeping its content.
-
-    Raises:
-        FormatError: it is not what was written.
-        ObjectNotFoundError: there is no such file.
-    """
+    """Verify a file as `read_whole` does, without keeping its content."""
     found = hashlib.sha256()
     with store.open_read(key) as source:
         while piece := source.read(_PIECE_BYTES):
@@ -148,15 +114,9 @@ def verify_whole(store: ObjectStore, key: str, expected: FileDigest) -> None:
 
 @contextmanager
 def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
-    """Let what reading a file raises name the file, and say what to do.
+    """Turn errors of reading a file into a `FormatError` that names it and says what to do.
 
-    Args:
-        store: where it lies.
-        key: its key.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    A missing file becomes an `ObjectNotFoundError`.
     """
     try:
         yield
@@ -172,7 +132,7 @@ def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
 
 def damaged(store: ObjectStore, key: str, reason: object) -> Message:
     """Say that a file is damaged, and what to do."""
-    if store.is_source:  # it may be sound, and is not ours to restore
+    if store.is_source:  # may be fine, and is not ours to restore
         said = str(reason).rstrip(".")
         return Message(
             f"The file {store.shown(key)} of {store.url} cannot be read: {said}. Ask for another "
@@ -190,15 +150,15 @@ def damaged(store: ObjectStore, key: str, reason: object) -> Message:
 
 
 def missing(store: ObjectStore, key: str) -> ObjectNotFoundError:
-    """The error for a committed file that is gone."""
+    """The error for a missing committed file."""
     if store.is_source:
         return ObjectNotFoundError(
-            f"The file {store.shown(key)} of {store.url} has gone while it was read. Run it again."
+            f"The file {store.shown(key)} of {store.url} was deleted while it was read. Run it "
+            "again."
         )
     return ObjectNotFoundError(
         Message(
-            f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, "
-            "or ",
+            f"The committed file {key} of {store.url} is missing. Restore it from a backup, or ",
             Remedy("rebuild"),
             ". ",
             Remedy("check_files"),

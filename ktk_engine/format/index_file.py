@@ -1,8 +1,7 @@
-"""Secondary index files: in which partitions a value occurs.
+"""Secondary index files: the partitions in which a value occurs.
 
-In memory an index is a table with the columns `value` and `partition` (the labels), one row a
-value. `flatten_index` gives pairs of value and label instead.
-
+In memory an index is a table with the columns `value` and `partition` (the labels), one row per
+value. `flatten_index` gives pairs of value and label.
 See docs/design/kartothek-format.md, Index files.
 """
 
@@ -38,28 +37,15 @@ _SMALL_COUNT, _COUNT_A_BYTE = 100_000, 100
 
 @dataclass(frozen=True)
 class IndexGroups:
-    """What the footer of an index file says of its row groups.
+    """The row groups of an index file, from its footer."""
 
-    Attributes:
-        rows: number of values in each.
-        lows: a lower bound of the values of each; null if unknown.
-        highs: an upper bound, likewise.
-    """
-
-    rows: pa.Array
-    lows: pa.Array
-    highs: pa.Array
+    rows: pa.Array  # number of values
+    lows: pa.Array  # lower bounds; null: unknown
+    highs: pa.Array  # upper bounds, likewise
 
 
 def read_index_groups(source: pa.NativeFile) -> IndexGroups:
-    """Read the footer of an index file.
-
-    Args:
-        source: the open file.
-
-    Raises:
-        FormatError: the file is damaged or no index.
-    """
+    """Read the footer of an index file; raises a `FormatError` if it is damaged or no index."""
     with _opened(source) as file:
         position = 1 - _label_position(file.schema_arrow)
         t = file.schema_arrow.types[position]
@@ -74,18 +60,10 @@ def read_index_groups(source: pa.NativeFile) -> IndexGroups:
 
 
 def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = None) -> pa.Table:
-    """Read an index file.
+    """Read an index file, or some of its row groups, in the file's order and without nulls.
 
-    Args:
-        source: the file's content, or the open file.
-        groups: numbers of the row groups to read; None means all.
-
-    Returns:
-        The columns `value`, of the container type of its class, and `partition`, lists of
-        labels. Rows are in the file's order. Nulls are dropped: an index has none.
-
-    Raises:
-        FormatError: the file is damaged or no index.
+    Values are in the container type of their class. Raises a `FormatError` if the file is damaged
+    or no index.
     """
     with _opened(source) as file:
         position = _label_position(file.schema_arrow)
@@ -99,15 +77,15 @@ def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = Non
 
 
 def _check_counts(table: pa.Table, metadata: pq.FileMetaData, groups: Sequence[int]) -> None:
-    """Refuse what has fewer or more values and labels than the footer says.
+    """Refuse a file with other numbers of values and labels than its footer says.
 
-    A page's header says how many it holds, and has no checksum.
+    The numbers are also in headers of pages, which have no checksum.
     """
     found = [metadata.row_group(number) for number in groups]
     position = _label_position(table.schema)
     lists = table.column(position)
     labels = pc.list_flatten(lists)
-    # A list without labels, or no list, is one entry of its column too.
+    # An empty list and a null count as one entry of the column.
     entries = len(labels) + len(lists) - pc.sum(pc.greater(_lengths(lists), 0), min_count=0).as_py()
     if table.num_rows != sum(group.num_rows for group in found):
         raise FormatError(f"it has {table.num_rows} values, its footer says otherwise")
@@ -133,7 +111,7 @@ def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
 
 
 def _check_count(metadata: pq.FileMetaData, size: int) -> None:
-    """Refuse a file that says that it unfolds to far more than it can hold: values differ."""
+    """Refuse a file that claims far more values than its size can hold: they are distinct."""
     largest = _SMALL_COUNT + _COUNT_A_BYTE * size
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -146,7 +124,7 @@ def _check_count(metadata: pq.FileMetaData, size: int) -> None:
 
 
 def _label_position(schema: pa.Schema) -> int:
-    """The value's column has the indexed column's name, so it is found by elimination."""
+    """Position of the labels: the other column has the indexed column's name."""
     position = int(schema.get_field_index(PARTITION_COLUMN))
     if len(schema.names) != 2 or position < 0:
         raise FormatError(
@@ -160,19 +138,11 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def render_index(column: str, table: pa.Table, *, large: bool = False) -> bytes:
-    """Render an index as a file that Kartothek can read.
+    """Render an index as a file that Kartothek can read, sorted by value.
 
-    Args:
-        column: name of the indexed column.
-        table: the index, with the columns `value` and `partition`.
-        large: whether values are text or bytes that others have in Arrow's large layout.
-
-    Returns:
-        A parquet file of version 1.0, with row groups of 10,000 values, sorted by value.
-
-    Raises:
-        FormatError: the column is called `partition`, or Kartothek has no index for its class
-            (nested, null, decimal, time).
+    `large` says whether values are of Arrow's large types in other files. Raises a `FormatError` if
+    the column is called `partition`, or if Kartothek has no index for its class (nested, null,
+    decimal, time).
     """
     if column == PARTITION_COLUMN:
         raise FormatError(
@@ -201,14 +171,9 @@ def render_index(column: str, table: pa.Table, *, large: bool = False) -> bytes:
 
 
 def indexed_values(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Give values as an index has them: in the class's container type, `-0.0` as `0.0`.
+    """Give values as an index has them: in the container type, with `-0.0` as `0.0`; nulls stay.
 
-    Args:
-        values: of any type of the column's class; nulls stay.
-
-    Raises:
-        DataError: a value does not fit into the container type without loss.
-        TypeClassError: the type of the values has no class.
+    Raises a `DataError` if a value does not fit into the container type without loss.
     """
     t = normalize(values.type)
     try:
@@ -219,25 +184,14 @@ def indexed_values(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Build an index of pairs of value and label.
+    """Build an index from pairs of value and label: sorted distinct values with sorted labels.
 
-    Nulls are dropped, as in Kartothek. NaN is a value like others: Spark finds it with `=` and
-    `>`, so an index without it would lose rows. `-0.0` is `0.0`.
-
-    Args:
-        values: one value a pair, of any type of the column's class.
-        labels: one label a pair; strings, or a dictionary of them.
-
-    Returns:
-        The columns `value` and `partition`: one row a distinct value, sorted by value; each
-        list has every label once, sorted.
-
-    Raises:
-        DataError: a value does not fit into the class's container type without loss.
-        TypeClassError: the type of the values has no class.
+    Nulls are dropped, as in Kartothek. NaN is kept: Spark finds it with `=` and `>`, so an index
+    without it would lose rows. `-0.0` becomes `0.0`. Raises a `DataError` if a value does not fit
+    into its container type without loss.
     """
     plain = indexed_values(values)
-    # Labels become numbers in their order: numbers sort and compare faster than long texts.
+    # Labels become numbers in their order, which sort and compare faster than long texts.
     encoded = _encoded(_plain(labels))
     order = pc.sort_indices(encoded.dictionary)
     rank = pc.subtract(pc.rank(encoded.dictionary), pa.scalar(1, pa.uint64()))
@@ -253,23 +207,23 @@ def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.Chunke
 
 
 def _encoded(labels: pa.Array) -> pa.DictionaryArray:
-    """Give labels as a dictionary in which each occurs once."""
+    """Give labels as a dictionary without duplicates."""
     if pat.is_dictionary(labels.type) and len(labels.dictionary.unique()) == len(labels.dictionary):
         return labels
     return labels.cast(pa.string()).dictionary_encode()
 
 
 def _sorted(table: pa.Table, column: str) -> pa.Table:
-    """Sort rows by a column without nulls; equal ones keep their order."""
+    """Sort rows by a column without nulls; the sort is stable."""
     values = _plain(table[column])
     if pc.all(pc.less_equal(values[:-1], values[1:])).as_py() is not False:
         return table
-    # Sorting an array is stable, and of few different numbers only counts them.
+    # Sorting an array is stable, and a counting sort for few distinct numbers.
     return table.take(pc.array_sort_indices(values)).combine_chunks()
 
 
 def _changes(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Tell which values differ from the one before; the first does, and NaN is one value."""
+    """Flag the values that differ from the one before, the first one included; NaN is one value."""
     before, after = values[:-1], values[1:]
     differs = pc.not_equal(after, before)
     if pat.is_floating(values.type):
@@ -280,29 +234,14 @@ def _changes(values: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def flatten_index(table: pa.Table) -> pa.Table:
-    """Turn an index into pairs.
-
-    Args:
-        table: the index, with the columns `value` and `partition`.
-
-    Returns:
-        The columns `value` and `label`, one row a pair, in the index's order.
-    """
+    """Turn an index into pairs, with the columns `value` and `label`, in the index's order."""
     lists = _plain(table.column(PARTITION_COLUMN))
     values = _plain(table.column(VALUE)).take(pc.list_parent_indices(lists))
     return pa.table({VALUE: values, "label": pc.list_flatten(lists)})
 
 
 def restrict_index(table: pa.Table, labels_removed: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Take labels out of an index.
-
-    Args:
-        table: the index.
-        labels_removed: the labels to remove; unknown ones are fine.
-
-    Returns:
-        The index without them, and without the values that occurred nowhere else; sorted.
-    """
+    """Take labels out of an index, and drop values that have none left; unknown labels are fine."""
     pairs = flatten_index(table)
     removed = _plain(labels_removed).cast(pa.string())
     pairs = pairs.filter(pc.invert(pc.is_in(pairs["label"], value_set=removed)))
@@ -310,18 +249,7 @@ def restrict_index(table: pa.Table, labels_removed: pa.Array | pa.ChunkedArray) 
 
 
 def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Unite two indices of one column.
-
-    Args:
-        a: an index.
-        b: an index of the same class.
-
-    Returns:
-        The index with the pairs of both, sorted.
-
-    Raises:
-        FormatError: the values are of different classes.
-    """
+    """Unite two indices of one column; raises a `FormatError` if their classes differ."""
     first, second = _normalized(a), _normalized(b)
     check_same_class(first.schema.field(VALUE).type, second.schema.field(VALUE).type)
     pairs = pa.concat_tables([flatten_index(first), flatten_index(second)])
@@ -329,11 +257,7 @@ def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
 
 
 def check_same_class(a: pa.DataType, b: pa.DataType) -> None:
-    """Refuse to put values of different classes into one index.
-
-    Raises:
-        FormatError: they are.
-    """
+    """Raise a `FormatError` for values of different classes in one index."""
     if normalize(a) != normalize(b):
         raise FormatError(
             f"indices of different classes cannot be merged: {class_name(a)} and {class_name(b)}"

@@ -20,41 +20,24 @@ from ktk_engine.format.percent_encoding import quote, unquote
 from ktk_engine.store.key import MAX_KEY_BYTES, MAX_SEGMENT_BYTES, MAX_UUID_LETTERS
 from ktk_engine.types.type_class import normalize
 
-# What a key has beside: the dataset, its table, and the name of the file.
+# Room in a key for the dataset, its table, and the name of the file.
 _MAX_PATH_BYTES = MAX_KEY_BYTES - MAX_UUID_LETTERS - 130
 
 
 def partition_path(
     columns: Sequence[str], values: Sequence[object], types: Sequence[pa.DataType]
 ) -> str:
-    """Build the folders of a physical partition.
+    """Build the folders of a partition, such as `country=DE/day=2018-01-01`.
 
-    Args:
-        columns: the partition columns, in the dataset's order.
-        values: one value per column; Python values or Arrow scalars.
-        types: one Arrow type a column.
-
-    Returns:
-        For example `country=DE/day=2018-01-01`; empty without columns.
-
-    Raises:
-        DataError: a value is null, NaN, or not of its type.
-        TypeClassError: values of a type cannot be partition values.
+    There is one Python value or Arrow scalar per column. Raises a `DataError` if one is null, NaN,
+    or not of its type.
     """
     pairs = zip(columns, values, types, strict=True)
     return "/".join(f"{quote(name)}={partition_text(value, t)}" for name, value, t in pairs)
 
 
 def path_problem(columns: Sequence[str], path: str) -> tuple[str, str] | None:
-    """Say why files cannot lie in the folders of a partition.
-
-    Args:
-        columns: the partition columns, in the dataset's order.
-        path: of `partition_path`.
-
-    Returns:
-        The column, or all of them, at fault, and the reason; None if there is room.
-    """
+    """Say why folders of a partition are too long: the columns at fault, and the reason."""
     for name, folder in zip(columns, path.split("/"), strict=bool(columns)):
         if len(folder) > MAX_SEGMENT_BYTES:
             found = f"`{folder[:60]}...` has {len(folder)} bytes"
@@ -69,19 +52,11 @@ def path_problem(columns: Sequence[str], path: str) -> tuple[str, str] | None:
 
 
 def split_label(label: str) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Split a label without knowing the partition columns.
+    """Split a label without knowing the partition columns: pairs of column and text, base label.
 
-    A segment without `=` belongs to the value before it: Kartothek leaves `/` in values as it
-    is (docs/design/kartothek-format.md, Percent encoding).
-
-    Args:
-        label: the label.
-
-    Returns:
-        The pairs of column name (decoded) and path text (still encoded), and the base label.
-
-    Raises:
-        FormatError: the label starts with a folder that is not `column=value`.
+    Names are decoded, texts are still encoded. A segment without `=` belongs to the value before
+    it, since Kartothek leaves `/` in values (docs/design/kartothek-format.md, Percent encoding).
+    Raises a `FormatError` if the label starts with a folder that is not `column=value`.
     """
     *folders, base = label.split("/")
     pairs: list[tuple[str, str]] = []
@@ -97,21 +72,11 @@ def split_label(label: str) -> tuple[tuple[tuple[str, str], ...], str]:
 
 
 def parse_label(label: str, partition_keys: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Split a label, knowing the partition columns.
+    """Split a label, knowing the partition columns: encoded text by column, and base label.
 
-    A value is everything up to the next `column=`, so that the unescaped `/` in values that
-    Kartothek wrote is kept (decision 4). The base label is the last segment; without partition
-    columns it is the whole label.
-
-    Args:
-        label: the label.
-        partition_keys: names of the partition columns, in order.
-
-    Returns:
-        The path text (still encoded, see `unquote`) of each column, and the base label.
-
-    Raises:
-        FormatError: the label does not have these columns in this order.
+    A value ends at the next `column=`, which keeps the unescaped `/` that Kartothek writes
+    (decision 4). Without partition columns the base label is the whole label. Raises a
+    `FormatError` if the label does not have these columns in this order.
     """
     match = re.fullmatch(_label_pattern(partition_keys), label)
     if match is None:
@@ -123,21 +88,10 @@ def parse_label(label: str, partition_keys: Sequence[str]) -> tuple[dict[str, st
 def partition_table(
     labels: Texts, partition_keys: Sequence[str], schema: pa.Schema, *, lenient: bool = False
 ) -> pa.Table:
-    """Restore the partition values of many labels.
+    """Restore the partition values of many labels: a row per label, a column per partition column.
 
-    Args:
-        labels: the labels.
-        partition_keys: names of the partition columns, in order.
-        schema: the dataset's schema; has a field for each of them.
-        lenient: give null for a value that its class does not hold, so that only who needs it
-            fails: `unreadable_value` says why.
-
-    Returns:
-        One row per label, one column per partition column, of the container type of its class.
-        Without partition columns the table has rows but no columns.
-
-    Raises:
-        FormatError: a label or one of its values cannot be read, or the schema lacks a column.
+    Values are in the container types of their classes. If `lenient`, a value that its class does
+    not hold becomes null, and `unreadable_value` says why. Otherwise it raises a `FormatError`.
     """
     if not partition_keys:
         empty_rows = pa.array([{}], pa.struct([])).take(pa.array([0] * len(labels), pa.int64()))
@@ -154,7 +108,7 @@ def partition_table(
 def unreadable_value(
     label: str, partition_keys: Sequence[str], name: str, schema: pa.Schema
 ) -> str:
-    """Say why a label's value of a partition column is unknown; empty if it is not."""
+    """Say why a label's value of a partition column is unknown; empty if it is known."""
     try:
         partition_table(
             [label],
@@ -170,22 +124,15 @@ def unreadable_value(
 
 
 def folders_of(labels: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The folder of each label: what tells its partition, empty if there is none."""
+    """The folder of each label, which identifies its partition; empty without one."""
     return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")
 
 
 def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
-    """Cut the path texts of partition values out of many labels.
+    """Cut the encoded partition values out of labels: one column per partition column.
 
-    Args:
-        labels: the labels.
-        partition_keys: names of the partition columns, in order; at least one.
-
-    Returns:
-        One row per label, one text column per partition column, still percent-encoded.
-
-    Raises:
-        FormatError: a label does not have these columns in this order.
+    There is at least one partition column. Raises a `FormatError` if a label does not have these
+    columns in this order.
     """
     if isinstance(labels, pa.ChunkedArray):
         labels = labels.combine_chunks()
@@ -205,7 +152,7 @@ def _column(
 ) -> pa.Array:
     if schema.get_field_index(name) < 0:
         raise FormatError(f"the schema has no field for the partition column {name!r}")
-    if not len(texts):  # of a dataset without files the class may be unknown yet
+    if not len(texts):  # without files the class may be unknown
         return pa.nulls(0, normalize(schema.field(name).type))
     try:
         return restore(texts, schema.field(name).type)
@@ -222,7 +169,7 @@ def _label_pattern(partition_keys: Sequence[str]) -> str:
 
 
 def _name(key: str) -> str:
-    """The forms of a column name: ours, Kartothek's (which leaves `/`), and unencoded."""
+    """A pattern for a column name: as we write it, as Kartothek does (with `/`), or unencoded."""
     forms = dict.fromkeys((quote(key), urllib.parse.quote(key, safe="/"), key))
     return "|".join(re.escape(form) for form in forms)
 

@@ -1,4 +1,4 @@
-"""Finding and loading the documents of a store."""
+"""Finds and loads the documents of a store."""
 
 from __future__ import annotations
 
@@ -35,17 +35,7 @@ from ktk_engine.store.key import is_uuid
 def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
     """Load a dataset's document: the JSON one, else the msgpack one, as Kartothek does.
 
-    Args:
-        store: the store.
-        uuid: the dataset's uuid.
-
-    Returns:
-        The document. Where it does not list its partitions, they were found by listing.
-
-    Raises:
-        DatasetNotFoundError: there is no document.
-        FormatError: the document breaks the format's rules, see `parse_document`.
-        StoreError: the store could not be read.
+    Raises a `DatasetNotFoundError` if there is none, and what `parse_document` raises.
     """
 
     def list_keys() -> list[str]:
@@ -64,14 +54,9 @@ def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
 
 
 def document_bytes(store: ObjectStore, uuid: str) -> tuple[str, bytes]:
-    """Read a dataset's document: the JSON one, else the msgpack one, as Kartothek does.
+    """Read a dataset's document and give its key and content; JSON first, as Kartothek does.
 
-    Returns:
-        Its key and content.
-
-    Raises:
-        ObjectNotFoundError: there is neither.
-        FormatError: a folder lies in its place, so that nobody can tell.
+    Raises an `ObjectNotFoundError` if there is none, and a `FormatError` if a folder has its name.
     """
     keys = (document_key(uuid), msgpack_document_key(uuid))
     for key in keys:
@@ -84,20 +69,14 @@ def document_bytes(store: ObjectStore, uuid: str) -> tuple[str, bytes]:
 
 
 def named_keys(key: str, data: bytes) -> frozenset[str]:
-    """Give all files that a document names, wherever they lie; also of several tables.
+    """All files that a document names, also outside its dataset and in several tables.
 
-    Args:
-        key: the document's key, which tells its encoding.
-        data: its content.
-
-    Raises:
-        FormatError: it cannot be parsed, or is no document.
-        UnsupportedFormatError: it is of a later version, which may name files elsewhere in it.
+    Raises an `UnsupportedFormatError` for a later version, which may name files in other places.
     """
     what = f"the document {key}"
     parsed = parse_msgpack(data, what) if key.endswith(MSGPACK_SUFFIX) else parse_json(data, what)
     if not isinstance(parsed, dict):
-        raise FormatError(f"{what} is no map of names to values")
+        raise FormatError(f"{what} is not a map of names to values")
     version = parsed.get("dataset_metadata_version")
     if type(version) is not int or version > FORMAT_VERSION:
         raise UnsupportedFormatError(f"{what} has metadata version {version!r}")
@@ -106,7 +85,7 @@ def named_keys(key: str, data: bytes) -> frozenset[str]:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """All texts in parsed content, but for the keys of maps."""
+    """All texts in parsed content except for keys of maps."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, dict | list):
@@ -115,28 +94,17 @@ def _texts(content: object) -> Iterator[str]:
 
 
 def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
-    """List the datasets of a store, by one shallow listing.
-
-    Args:
-        store: the store.
-        prefix: the start of the wanted uuids.
-
-    Returns:
-        The uuids, sorted. Documents whose names hold no valid uuid are not datasets.
-
-    Raises:
-        StoreError: the store could not be listed.
-    """
+    """List the sorted uuids of datasets whose names start with a prefix, by one shallow listing."""
     return [name for name in document_names(store, prefix) if is_uuid(name)]
 
 
 def document_names(store: ObjectStore, prefix: str = "") -> list[str]:
-    """As `list_documents`, but with names that hold no valid uuid: what they name is in use too."""
+    """Like `list_documents`, but includes invalid uuids, whose files are in use too."""
     uuids = {
         name.removesuffix("/").removesuffix(suffix)
         for name in store.list_names("", prefix)
         for suffix in (DOCUMENT_SUFFIX, MSGPACK_SUFFIX)
-        if name.removesuffix("/").endswith(suffix)  # a folder there is no missing document
+        if name.removesuffix("/").endswith(suffix)  # a folder there is damage, not absence
     }
     return sorted(uuid for uuid in uuids if uuid.startswith(prefix))
 

@@ -1,8 +1,7 @@
-"""Bounds of values as the statistics of Parquet row groups have them.
+"""Bounds of values from the statistics of Parquet row groups.
 
-Other writers' bounds may say what is not so: NaN beside numbers, a smallest value that is larger
-than the largest one, a text that was cut and is then smaller than the value. Such ones are unknown
-here, or widened.
+Bounds of other writers may be wrong: NaN among numbers, a minimum above the maximum, or a truncated
+text that is smaller than the value. Such bounds count as unknown or are widened.
 """
 
 from __future__ import annotations
@@ -19,15 +18,10 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def bounds_of(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | None]:
-    """Give bounds over row groups; a group of nulls alone has none and matters not.
+    """Lower bound, upper bound and number of nulls over row groups; None for what is unknown.
 
-    Args:
-        statistics: pyarrow's statistics of one column in each row group.
-        t: the column's physical type.
-
-    Returns:
-        Lower bound, upper bound and number of nulls; None for what is unknown. The upper bound of
-        texts and bytes is above all that begin with what the file says, which may have been cut.
+    Groups of only nulls are skipped. The upper bound of texts and bytes is above all values with
+    the stored prefix, which may be truncated.
     """
     if any(item is None or not item.has_null_count for item in statistics):
         return None, None, None
@@ -42,14 +36,14 @@ def bounds_of(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | No
     except (TypeError, ValueError, OverflowError):
         return None, None, nulls
     if pat.is_floating(t) and any(_is_nan(item.min) or _is_nan(item.max) for item in valued):
-        return None, None, nulls  # as the format says: such bounds say nothing
+        return None, None, nulls  # such bounds are void, as the format says
     if isinstance(high, datetime.datetime) and pat.is_timestamp(t) and t.unit == "ns":
-        high += _MICROSECOND  # Python's datetime has lost the nanoseconds
+        high += _MICROSECOND  # Python's datetime drops the nanoseconds
     return low, beyond(high) if isinstance(high, str | bytes) else high, nulls
 
 
 def typed_bounds(values: list[Any], t: pa.DataType) -> pa.Array:
-    """Give bounds in a column's type; all unknown where one does not fit."""
+    """Give bounds in a column's type; all unknown if one does not fit."""
     try:
         return pa.array(values, t)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -1,7 +1,7 @@
-"""Parses JSON that lies in a store, where anybody may have put it: strictly, and within limits.
+"""Parses JSON from a store, strictly and within limits, since it may come from anyone.
 
-Python's own parser lets the last one of equal keys win, takes NaN for a number, and unfolds a
-file to many times its size.
+Python's own parser lets the last of equal keys win, accepts NaN, and expands a file to many times
+its size.
 """
 
 from __future__ import annotations
@@ -20,21 +20,13 @@ MAX_DEPTH = 64
 
 
 def parse_json(data: bytes, what: str) -> Any:
-    """Parse JSON.
+    """Parse JSON in UTF-8, without duplicate keys, NaN and infinite numbers.
 
-    Args:
-        data: the whole text, in UTF-8.
-        what: what it is, for messages, for instance `log entry .ktk/.../42.json`.
-
-    Returns:
-        Maps, lists and plain values. No map had a key twice, and no number is NaN or infinite.
-
-    Raises:
-        FormatError: it is no such JSON.
-        UnsupportedFormatError: it is larger, deeper or of more values than the limits.
+    `what` names it in messages, for instance `log entry .ktk/.../42.json`. Raises a `FormatError`
+    for anything else, and an `UnsupportedFormatError` beyond the limits of size, depth and values.
     """
     check_size(len(data), MAX_BYTES, what)
-    # Those within texts count as well, so this is an upper bound; exact counts cost more.
+    # Includes those within texts: an upper bound, since exact counts cost more.
     check_count(sum(data.count(sign) for sign in (b",", b"{", b"[")), what)
     try:
         found = _DECODER.decode(data.decode("utf-8-sig"))
@@ -50,29 +42,21 @@ def parse_json(data: bytes, what: str) -> Any:
 
 
 class _ConstantError(ValueError):
-    """NaN or infinity, which Kartothek writes into metadata where a user put them."""
+    """NaN or infinity, which Kartothek writes if a user put them into metadata."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a map of pairs.
-
-    Raises:
-        ValueError: a key occurs twice.
-    """
+    """Make a map of pairs; raises a ValueError if a key occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"a map has the key {twice!r} twice, and which value counts is unknown")
+        raise ValueError(f"a map has the key {twice!r} twice, so its value is ambiguous")
     return found
 
 
 def check_size(size: int, largest: int, what: str) -> None:
-    """Refuse what is too large.
-
-    Raises:
-        UnsupportedFormatError: there are more bytes than allowed.
-    """
+    """Raise an `UnsupportedFormatError` above a number of bytes."""
     if size > largest:
         raise UnsupportedFormatError(
             f"{what} has more than {largest >> 20} MiB, which is the limit"
@@ -80,22 +64,14 @@ def check_size(size: int, largest: int, what: str) -> None:
 
 
 def check_count(values: int, what: str, largest: int = MAX_VALUES) -> None:
-    """Refuse what has too many values.
-
-    Raises:
-        UnsupportedFormatError: there are more than allowed.
-    """
+    """Raise an `UnsupportedFormatError` above a number of values."""
     if values > largest:
         said = f"{what} has more than {largest:,} values, which is the limit"
         raise UnsupportedFormatError(said)
 
 
 def check_depth(content: object, what: str) -> None:
-    """Refuse maps and lists that are nested too deeply: writing them again would fail.
-
-    Raises:
-        UnsupportedFormatError: they are deeper than allowed.
-    """
+    """Raise an `UnsupportedFormatError` for deep nesting, which could not be written again."""
     layer: list[Any] = [content]
     for _ in range(MAX_DEPTH):
         layer = (
@@ -114,7 +90,7 @@ def check_depth(content: object, what: str) -> None:
 
 
 def too_deep(what: str) -> UnsupportedFormatError:
-    """The error about maps and lists that are nested too deeply."""
+    """The error for maps and lists that are nested too deeply."""
     said = f"{what} is nested deeper than {MAX_DEPTH} levels, which is the limit"
     return UnsupportedFormatError(said)
 

@@ -1,7 +1,7 @@
-"""Parses zstd-compressed msgpack that lies in a store, within limits.
+"""Parses zstd-compressed msgpack from a store, within limits.
 
-A few hundred bytes can unfold to gigabytes, so the limits depend on the size of the file: each
-file of a real document has a name of its own, which takes some bytes however it is compressed.
+A few hundred bytes can expand to gigabytes, so the limits depend on the size of the file: in a real
+document each file has its own name, which takes some bytes however well it is compressed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,10 @@ _SMALL_VALUES, _VALUES_A_BYTE = 100_000, 20
 
 
 def parse_msgpack(data: bytes, what: str) -> Any:
-    """Parse msgpack in a zstd frame.
+    """Parse msgpack in a zstd frame, with unique texts as keys of maps.
 
-    Args:
-        data: the whole file.
-        what: what it is, for messages.
-
-    Returns:
-        Maps with texts as keys, lists and plain values. No map had a key twice.
-
-    Raises:
-        FormatError: it is no such msgpack.
-        UnsupportedFormatError: it is larger, deeper or of more values than the limits.
+    Raises a `FormatError` for anything else, and an `UnsupportedFormatError` beyond the limits of
+    size, depth and values.
     """
     content = _decompressed(data, what)
     largest = min(MAX_VALUES, _SMALL_VALUES + _VALUES_A_BYTE * len(data))
@@ -61,7 +53,7 @@ def parse_msgpack(data: bytes, what: str) -> Any:
 
 
 def _decompressed(data: bytes, what: str) -> bytes:
-    """Decompress piece by piece; the size in the frame may lie."""
+    """Decompress piece by piece, since the size in the frame may be wrong."""
     largest = min(MAX_BYTES, _SMALL_BYTES + _EXPANSION * len(data))
     pieces: list[bytes] = []
     size = 0

@@ -1,8 +1,7 @@
 """Values of partition columns as text in paths, and back.
 
-A *path text* is what follows `k=` in a key: percent-encoded. All functions here speak
-path texts, since only they can carry bytes that are not UTF-8.
-
+A *path text* is what follows `k=` in a key, percent-encoded. All functions here use path texts,
+since they can also hold bytes that are not UTF-8.
 See docs/design/kartothek-format.md, Partition values in paths.
 """
 
@@ -37,18 +36,9 @@ _BOOLS = {"true": True, "false": False}
 
 
 def partition_text(value: object, t: pa.DataType) -> str:
-    """Write one value as a path text.
+    """Write a Python value or Arrow scalar as a path text, such as `2018-01-01%2010%3A00%3A00`.
 
-    Args:
-        value: a Python value or an Arrow scalar; not null.
-        t: the column's Arrow type.
-
-    Returns:
-        The percent-encoded text, for example `2018-01-01%2010%3A00%3A00`.
-
-    Raises:
-        DataError: the value is null, NaN, or not of the type.
-        TypeClassError: values of the type cannot be partition values.
+    Raises a `DataError` if it is null, NaN, or not of the type.
     """
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
     try:
@@ -62,20 +52,10 @@ def partition_text(value: object, t: pa.DataType) -> str:
 def partition_texts(values: pa.Array | pa.ChunkedArray) -> pa.StringArray:
     """Write the values of a column as path texts, as Kartothek does for the class.
 
-    The text is that of the normalised value: `1` for every integer, `repr` for floats, `True`
-    and `False`, ISO dates, `str(pandas.Timestamp)` for timestamps. A decimal has as many digits
-    after the point as its scale.
-
-    Args:
-        values: the values; repeated ones cost little.
-
-    Returns:
-        One text per value.
-
-    Raises:
-        DataError: a value is null or NaN, has more than microseconds, or is a date outside
-            the years 1 to 9999.
-        TypeClassError: values of the type cannot be partition values.
+    The text is that of the normalised value: `1` for every integer type, `repr` for floats, `True`
+    and `False`, ISO dates, `str(pandas.Timestamp)` for timestamps. A decimal has as many fraction
+    digits as its scale. Raises a `DataError` for null, NaN, more than microseconds, and dates
+    outside the years 1 to 9999.
     """
     t = _value_type(values.type)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -91,22 +71,11 @@ def partition_texts(values: pa.Array | pa.ChunkedArray) -> pa.StringArray:
 
 
 def partition_values(texts: Texts, t: pa.DataType) -> pa.Array:
-    """Restore the values of a partition column from path texts, with their exact type.
+    """Restore the values of a partition column from path texts, in the container type of its class.
 
-    Reads what Kartothek wrote, and what others write: `true` and `false` in any case, dates
-    with a time of midnight, `T` between date and time, any number of digits of a second.
-
-    Args:
-        texts: percent-encoded texts; repeated ones cost little.
-        t: the column's Arrow type.
-
-    Returns:
-        One value a text; the type is the container of the class of `t`.
-
-    Raises:
-        FormatError: a text is not a value of the class; the message names it. Also when it has
-            nanoseconds, which the class does not hold (decision 7).
-        TypeClassError: values of the type cannot be partition values.
+    Reads what Kartothek and others write: `true` and `false` in any case, dates with a time of
+    midnight, `T` between date and time, any number of fraction digits. Raises a `FormatError` that
+    names a text which is not a value of the class, also if it has nanoseconds (decision 7).
     """
     container = _value_type(t)
     if isinstance(texts, pa.ChunkedArray):
@@ -119,16 +88,7 @@ def partition_values(texts: Texts, t: pa.DataType) -> pa.Array:
 
 
 def readable_partition_values(texts: pa.Array, t: pa.DataType) -> pa.Array:
-    """Restore the values of a partition column as far as the class holds them.
-
-    Args:
-        texts: percent-encoded texts.
-        t: the column's Arrow type.
-
-    Returns:
-        As `partition_values` does; null where that would refuse a text. No partition value is null
-        otherwise.
-    """
+    """Like `partition_values`, but with null for texts that are not values of the class."""
     try:
         return partition_values(texts, t)
     except FormatError:
@@ -251,7 +211,7 @@ def _typed(values: list[object], texts: pa.Array, t: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, t)
     except (pa.ArrowException, OverflowError, ValueError):
-        # Find the text that is to blame: too large a number, too many digits.
+        # Find the text at fault: too large a number, too many digits.
         for value, text in zip(values, texts.to_pylist(), strict=True):
             try:
                 pa.array([value], t)

@@ -11,33 +11,20 @@ from ktk_engine.errors import FormatError
 
 
 def quote(value: str | bytes) -> str:
-    """Encode a name or value, so that it is one segment of a key or part of one.
+    """Encode a name or value as a segment of a key, or a part of one; bytes one by one.
 
-    As in Kartothek, `A-Z a-z 0-9 - . _ ~` stay and every other byte of the UTF-8 form becomes
-    `%XX`. Unlike in Kartothek, `/` is encoded too, and so are the values `.` and `..`
-    (decision 4); Kartothek reads all of these.
-
-    Args:
-        value: the text; or bytes, which are encoded one by one.
-
-    Returns:
-        The encoded text, ASCII only; empty for an empty value.
+    As in Kartothek, `A-Z a-z 0-9 - . _ ~` stay and every other byte of UTF-8 becomes `%XX`. Unlike
+    in Kartothek, `/` and the values `.` and `..` are encoded too (decision 4); Kartothek reads all
+    of these.
     """
     encoded = urllib.parse.quote(value, safe="")
     return encoded.replace(".", "%2E") if encoded in (".", "..") else encoded
 
 
 def unquote(text: str) -> str:
-    """Decode a percent-encoded text. `+` is not a blank, and broken escapes stay as they are.
+    """Decode a percent-encoded text; `+` stays a plus, and broken escapes stay as they are.
 
-    Args:
-        text: the encoded text; may contain characters that need not be there unencoded.
-
-    Returns:
-        The decoded text.
-
-    Raises:
-        FormatError: the decoded bytes are not UTF-8.
+    Raises a `FormatError` if the decoded bytes are not UTF-8.
     """
     try:
         return unquote_bytes(text).decode("utf-8")
@@ -46,17 +33,7 @@ def unquote(text: str) -> str:
 
 
 def unquote_bytes(text: str) -> bytes:
-    """Decode a percent-encoded text to bytes; for binary partition columns.
-
-    Args:
-        text: the encoded text.
-
-    Returns:
-        The decoded bytes; characters that were not encoded are taken as UTF-8.
-
-    Raises:
-        FormatError: the text is not valid Unicode.
-    """
+    """Decode a percent-encoded text to bytes, for binary partition columns."""
     try:
         return urllib.parse.unquote_to_bytes(text)
     except UnicodeEncodeError as error:

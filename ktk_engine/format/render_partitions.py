@@ -1,4 +1,4 @@
-"""The map of files in a document, rendered in Arrow: a million of them in half a second."""
+"""Renders the partitions of a document in Arrow: a million in half a second."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ROWS = 8192  # about what the processor's cache holds
+_ROWS = 8192  # fits into the processor's cache
 
 
 def render_partitions(labels: pa.ChunkedArray, keys: pa.ChunkedArray, table: str) -> list[bytes]:
-    """Render what a document says under `partitions`.
+    """Render the `partitions` of a document as parts of a JSON text, byte for byte as Python does.
 
-    Args:
-        labels: of the files, in order of position; each is there once.
-        keys: of their data files.
-        table: name of the dataset's table.
-
-    Returns:
-        Parts of a JSON text, byte for byte what Python's own writer makes of such a map.
+    Labels are distinct and in order; keys are those of their data files.
     """
     rows = pa.table({"label": labels, "key": keys})
-    # Each batch starts with a comma, that of the first goes.
+    # Each batch starts with a comma; the first one is removed.
     parts = [_render(batch, json.dumps(table)) for batch in rows.to_batches(_ROWS) if len(batch)]
     if parts:
         parts[0] = parts[0][2:]
@@ -45,14 +39,14 @@ def _render_escaped(files: pa.RecordBatch, table: str) -> Iterator[bytes]:
 
 
 def _is_plain(texts: pa.StringArray) -> bool:
-    """Whether JSON needs no escapes for texts: they are printable ASCII without `"` and `\\`."""
+    r"""Whether texts need no escapes in JSON: printable ASCII without `"` and `\`."""
     signs = _characters(texts)
-    printable = signs - np.uint8(0x20) <= 0x5E  # what is less wraps around
+    printable = signs - np.uint8(0x20) <= 0x5E  # smaller ones wrap around
     return bool((printable & (signs != 0x22) & (signs != 0x5C)).all())
 
 
 def _characters(texts: pa.StringArray) -> np.ndarray:
-    """The bytes of texts, one text after the other."""
+    """The concatenated bytes of texts."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     return np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]

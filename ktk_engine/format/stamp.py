@@ -1,8 +1,8 @@
 """The stamp of our commits in a published document.
 
-Kartothek drops unknown keys at the top of a document when it rewrites it, and keeps those in
-`metadata`. So the stamp at the top says that the document is ours, and `metadata.ktk_base` says
-on which of our versions another writer built.
+Kartothek drops unknown top-level keys when it rewrites a document, and keeps those in `metadata`. A
+stamp at the top thus says that we wrote the document, and `metadata.ktk_base` says which of our
+versions another writer started from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ktk_engine.format.parse_json import unique_keys
 STAMP_KEY = "ktk_commit"
 BASE_KEY = "ktk_base"
 
-# The stamp is the document's first key, so that the first kilobyte is enough to read it.
+# The stamp is the first key, so that the first kilobyte is enough to read it.
 STAMP_BYTES = 1024
 _START = re.compile(rb'\s*\{\s*"ktk_commit"\s*:\s*')
 _SEPARATOR = b", "
@@ -28,28 +28,15 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 @dataclass(frozen=True)
 class Stamp:
-    """Which commit published a document.
+    """The commit that published a document."""
 
-    Attributes:
-        version: the commit's number in its log.
-        commit_id: the commit's id.
-        sha256: digest of the document without the stamp, in hexadecimal.
-    """
-
-    version: int
+    version: int  # its number in the log
     commit_id: str
-    sha256: str
+    sha256: str  # of the document without the stamp, in hexadecimal
 
 
 def digest(*parts: bytes | memoryview) -> str:
-    """Compute the digest for a stamp.
-
-    Args:
-        parts: the rendered document without a stamp, in parts.
-
-    Returns:
-        Its SHA-256 in hexadecimal.
-    """
+    """SHA-256 of the parts of a rendered document without a stamp, in hexadecimal."""
     sha256 = hashlib.sha256()
     for part in parts:
         sha256.update(part)
@@ -57,15 +44,7 @@ def digest(*parts: bytes | memoryview) -> str:
 
 
 def add_stamp(stamp: Stamp, parts: Sequence[bytes]) -> bytes:
-    """Put a stamp in front of a rendered document.
-
-    Args:
-        stamp: the stamp.
-        parts: the rendered document without a stamp; the first one starts with `{`.
-
-    Returns:
-        The document with the stamp as its first key.
-    """
+    """Put a stamp as the first key into a rendered document, whose first part starts with `{`."""
     content = {
         "version": stamp.version,
         "commit_id": stamp.commit_id,
@@ -76,54 +55,27 @@ def add_stamp(stamp: Stamp, parts: Sequence[bytes]) -> bytes:
 
 
 def read_stamp(first_bytes: bytes) -> Stamp | None:
-    """Read the stamp of a document.
+    """Read the stamp from the first kilobyte of a document; None if another program wrote it.
 
-    Args:
-        first_bytes: the document's first kilobyte, or all of it.
-
-    Returns:
-        The stamp, or None if another program wrote the document.
-
-    Raises:
-        FormatError: there is a stamp, but it is damaged.
+    Raises a `FormatError` if the stamp is damaged.
     """
     found = _stamp_and_end(first_bytes)
     return None if found is None else found[0]
 
 
 def stamp_is_valid(data: bytes) -> bool:
-    """Tell whether a document is exactly what its stamp's commit published.
-
-    Args:
-        data: the whole document.
-
-    Returns:
-        False if there is no stamp, or the rest of the document has another digest.
-
-    Raises:
-        FormatError: there is a stamp, but it is damaged.
-    """
+    """Tell whether a document is exactly what its stamp's commit published."""
     found = _stamp_and_end(data)
     if found is None:
         return False
     stamp, end = found
-    rest = memoryview(data)[end:]  # a slice of bytes would copy them
+    rest = memoryview(data)[end:]  # slicing bytes would copy them
     start = len(_SEPARATOR)
     return rest[:start] == _SEPARATOR and stamp.sha256 == digest(b"{", rest[start:])
 
 
 def stamp_of(content: object) -> Stamp:
-    """Make a stamp of its JSON form.
-
-    Args:
-        content: the parsed value of the key `ktk_commit`.
-
-    Returns:
-        The stamp.
-
-    Raises:
-        FormatError: a part is missing or of the wrong type.
-    """
+    """Read a stamp from the parsed value of the key `ktk_commit`."""
     if isinstance(content, dict):
         version, commit, sha256 = (content.get(k) for k in ("version", "commit_id", "sha256"))
         if type(version) is int and isinstance(commit, str) and isinstance(sha256, str):
@@ -132,11 +84,11 @@ def stamp_of(content: object) -> Stamp:
 
 
 def _stamp_and_end(data: bytes) -> tuple[Stamp, int] | None:
-    """The stamp, and the position behind its closing brace."""
+    """The stamp, and the position after its closing brace."""
     start = _START.match(data)
     if start is None:
         return None
-    # We write ASCII; latin-1 keeps positions where the cut goes through another character.
+    # We write ASCII; latin-1 keeps positions even if the cut splits a character.
     text = data[start.end() : start.end() + 1024].decode("latin-1")
     try:
         content, length = _DECODER.raw_decode(text)

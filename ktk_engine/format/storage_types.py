@@ -1,4 +1,4 @@
-"""Opens parquet files so that columns have their storage types, whatever Arrow makes of them."""
+"""Opens parquet files so that columns have their storage types instead of extension types."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-# Before Arrow 21 there is no such setting, and no type of Parquet becomes an extension type.
+# Arrow before 21 lacks this setting, and reads no Parquet type as an extension type.
 _SETTING = "arrow_extensions_enabled"
 _KNOWN = _SETTING in inspect.signature(pq.ParquetFile.__init__).parameters
 _WITHOUT_EXTENSIONS: Mapping[str, Any] = {_SETTING: False} if _KNOWN else {}
 
 
 def open_with_storage_types(source: pa.NativeFile, **settings: Any) -> pq.ParquetFile:
-    """Open a file; extension types could run code of the process.
-
-    Args:
-        source: the file.
-        settings: as `pyarrow.parquet.ParquetFile` has them.
-    """
+    """Open a file without extension types, which could run code in this process."""
     return pq.ParquetFile(source, **_WITHOUT_EXTENSIONS, **settings)

@@ -20,17 +20,10 @@ def broken_enrichments(
     others: Mapping[str, Snapshot],
     before: Snapshot | None = None,
 ) -> dict[str, tuple[str, ...]]:
-    """Find the enrichments that do not fit a new seed dataset.
+    """Find the enrichments that do not fit a new seed dataset, with the reasons.
 
-    Args:
-        seed: the new seed dataset's schema.
-        specification: the cube as the new seed dataset says.
-        others: the other datasets of the cube, by id.
-        before: the seed dataset as it is; None if there is none yet.
-
-    Returns:
-        The reasons by dataset; payload that two datasets have is none of them, since removing
-        the enrichment would lose it.
+    `before` is the current seed dataset. Payload that two datasets have is no reason, since
+    removing the enrichment would lose it.
     """
     keys = () if before is None else before.partition_keys
     found = {
@@ -48,11 +41,7 @@ def breakage_text(
 ) -> Message:
     """Say which enrichments break, and what to do.
 
-    Args:
-        cube: the cube's name.
-        broken: what `broken_enrichments` found.
-        full_refresh: whether this run is one.
-        elsewhere: ids of datasets that lie in other stores, and stay as they are.
+    Datasets `elsewhere` are in other stores and stay as they are.
     """
     lines: list[object] = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
     lines += [Message(f"- {n}: ", joined("; ", reasons), ".") for n, reasons in broken.items()]
@@ -74,7 +63,7 @@ def _reasons(
         ours, theirs = seed.field(column).type, item.schema.field(column).type
         if mismatch(theirs, ours) is not None:
             yield f"`{column}` is {class_name(theirs)} there and {class_name(ours)} in the new seed"
-    # What told its rows apart would be payload, and a cell would find several of them.
+    # Otherwise its address would become payload, and a cell would have several of its rows.
     told_apart = [*item.dimension_columns, *(key for key in keys if key in item.partition_keys)]
     lost = [name for name in told_apart if name not in specification.shared_columns]
     if lost:

@@ -8,26 +8,19 @@ from typing import Any, Literal
 
 from ktk_engine.types.quote import quote_identifier
 
-# Where a snapshot's properties keep what its rows have to keep, for anyone who inserts by hand.
+# The key of constraints in a snapshot's properties, which also bind inserts by hand.
 CONSTRAINTS = "constraints"
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What all rows of a dataset keep, as SQL has it: null breaks only `not_null` and keys.
+    """What all rows of a dataset satisfy, as in SQL: null violates only `not_null` and keys."""
 
-    Attributes:
-        kind: `unique` and `primary_key` look at all rows of the dataset, the others at each new
-            row by itself.
-        columns: its columns; empty for `check`.
-        expression: the condition of a `check`, in Spark's SQL.
-        name: for messages; empty if it has none.
-    """
-
+    # `unique` and `primary_key` compare all rows; the others check each new row
     kind: Literal["not_null", "unique", "primary_key", "check"]
-    columns: tuple[str, ...] = ()
-    expression: str = ""
-    name: str = ""
+    columns: tuple[str, ...] = ()  # empty for `check`
+    expression: str = ""  # the condition of a `check`, in Spark SQL
+    name: str = ""  # for messages; may be empty
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Constraint:
@@ -35,12 +28,12 @@ class Constraint:
         return cls(item["kind"], tuple(item["columns"]), item["expression"], item["name"])
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the constraint as data for JSON."""
+        """Give the constraint as JSON data."""
         return {**asdict(self), "columns": list(self.columns)}
 
     @property
     def rules(self) -> list[str]:
-        """What must not be false for any row, as SQL expressions."""
+        """SQL expressions that must not be false for any row."""
         if self.kind == "check":
             return [self.expression]
         if self.kind == "unique":
@@ -49,7 +42,7 @@ class Constraint:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Columns whose values no two rows share; empty if there are none."""
+        """Columns whose values identify a row; may be empty."""
         return self.columns if self.kind in ("unique", "primary_key") else ()
 
     def __str__(self) -> str:

@@ -1,7 +1,4 @@
-"""The gate: every write passes it before a file exists.
-
-See docs/design/writing.md, The gate.
-"""
+"""The gate: every write is validated before a file exists. See docs/design/writing.md, The gate."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
-from ktk_engine.gate.owner import owner_fix
+from ktk_engine.gate.column_owner import owner_fix
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.messages import Message, Remedy, joined
@@ -38,39 +35,23 @@ _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
 @dataclass(frozen=True)
-class GateResult:
-    """What a write has to store, after the gate.
+class ValidatedWrite:
+    """A validated write."""
 
-    Attributes:
-        physical: the types of the files' columns; payload keeps the model's width.
-        committed: the schema that holds after the write, in normal form.
-        indexes: columns that get a secondary index.
-        specification: the cube's specification with this dataset; None without a seed dataset.
-        candidate: the dataset as it would be, without files.
-        leaving: enrichments that have to leave the cube in the same commit.
-        notes: what was accepted and a person should know.
-    """
-
-    physical: pa.Schema
-    committed: pa.Schema
-    indexes: tuple[str, ...]
+    physical: pa.Schema  # the types in files; payload keeps the model's width
+    committed: pa.Schema  # the schema after the write, in normal form
+    indexes: tuple[str, ...]  # columns with a secondary index
+    # of the cube with this dataset; None without a seed dataset
     specification: CubeSpecification | None
-    candidate: Snapshot = field(compare=False)
-    leaving: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    candidate: Snapshot = field(compare=False)  # the dataset after the write, without files
+    leaving: tuple[str, ...] = ()  # enrichments that leave the cube in the same commit
+    notes: tuple[str, ...] = ()  # accepted deviations, for the user
 
-    def of_rows(self, target: Target, rows: pa.Schema) -> GateResult:
-        """Give what has to be stored of rows that hold the dataset's old ones as well.
+    def of_rows(self, target: Target, rows: pa.Schema) -> ValidatedWrite:
+        """Validate rows that include the dataset's old ones.
 
-        Their columns are all committed, so that only the contract is left to check: it allows no
-        old column that the model lacks.
-
-        Args:
-            target: what is to be written; its indexes may be more than when it was checked.
-            rows: the schema of old and new rows together, as Spark hands them over.
-
-        Raises:
-            TypeClassError: old columns are not in the contract.
+        All their columns are committed, so only the contract is left to check: it allows no old
+        column that the model lacks.
         """
         model, findings = apply_declared(rows, target.declared, contract=target.contract)
         if findings:
@@ -87,7 +68,7 @@ class GateResult:
         )
 
 
-def pass_gate(
+def validate_write(
     target: Target,
     model: pa.Schema,
     datasets: Mapping[str, Snapshot],
@@ -95,24 +76,15 @@ def pass_gate(
     built_by: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
     beside: Mapping[str, Snapshot] | None = None,
-) -> GateResult:
-    """Check a model's schema against its declaration, its dataset, its cube and its roles.
+) -> ValidatedWrite:
+    """Check a model's schema against its declaration, dataset, cube and roles; runs no Spark job.
 
-    Costs no Spark job and reads no data. All findings are raised at once.
-
-    Args:
-        target: what is to be written.
-        model: the schema as Spark hands rows over.
-        datasets: the committed datasets of the scope, by id.
-        full_refresh: the dataset is rebuilt; only the other datasets bind it.
-        built_by: dataset id -> dbt model, to say what to do about columns of others.
-        keeps_rows: whether rows of the dataset stay, which binds plain tables as well.
-        beside: datasets of the cube that lie in other stores, by id: they bind, and never leave.
-
-    Raises:
-        TypeClassError: with all findings.
-        ConfigurationError: a configured column is not in the model.
-        ConsistencyError: the cube's datasets would not fit together.
+    `datasets` are the committed ones of the scope. With `full_refresh` only the others bind the
+    write; with `keeps_rows` the own one binds plain tables too. `built_by` maps datasets to dbt
+    models, for the advice on columns of others. Datasets `beside` are in other stores: they bind,
+    and never leave the cube. Raises a `TypeClassError` with all findings, a `ConfigurationError` if
+    a configured column is missing, or a `ConsistencyError` if the cube's datasets would not fit
+    together.
     """
     check_configured(target, model)
     elsewhere = frozenset(beside or ())
@@ -130,7 +102,7 @@ def pass_gate(
         merged = merge_schemas(checked.committed, model, union=True)
         schema = dataset_schema(merged, target.partition_by)
         model = replace_null_types(model, schema)
-    # SQL shows the columns in the model's order; only published files need Kartothek's.
+    # SQL shows columns in the model's order; only published files need Kartothek's order.
     order = dict.fromkeys([*model.names, *schema.names])
     schema = pa.schema([schema.field(name) for name in order])
     candidate = _candidate(target, schema)
@@ -138,25 +110,15 @@ def pass_gate(
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
     indexes = tuple(sorted(candidate.with_index))
-    return GateResult(
+    return ValidatedWrite(
         model, schema, indexes, specification, candidate, checked.leaving, checked.notes
     )
 
 
-def pass_view_gate(
+def validate_view(
     name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
 ) -> None:
-    """Check what a view's YAML says of its columns; nothing of it is stored.
-
-    Args:
-        name: the view.
-        model: its columns.
-        declared: types by column name.
-        contract: whether the view has to have exactly these columns; otherwise all is well.
-
-    Raises:
-        TypeClassError: with all findings.
-    """
+    """Check the columns of a view that has a contract against its YAML; stores nothing."""
     if not contract:
         return
     _, findings = apply_declared(model, spelled_keys(declared, model.names), contract=True)
@@ -166,7 +128,7 @@ def pass_view_gate(
 
 @dataclass(frozen=True)
 class _Checked:
-    """Outcome of all checks, before anything is raised."""
+    """The outcome of all checks, before any error is raised."""
 
     model: pa.Schema
     committed: pa.Schema | None
@@ -176,7 +138,7 @@ class _Checked:
     notes: tuple[str, ...] = ()
 
     def remark(self, target: Target) -> Message:
-        """What is below the table of findings."""
+        """What follows the table of findings."""
         lines: list[object] = []
         if any(finding.rule == "class" for finding in self.findings):
             lines.append(_NO_REBUILD if target.keeps_versions else Remedy("change_class"))
@@ -194,7 +156,7 @@ def _check(
     keeps_rows: bool,
     elsewhere: frozenset[str],
 ) -> _Checked:
-    """Run all checks: the columns by themselves, then beside the cube's other datasets."""
+    """Check the columns by themselves, and then with the cube's other datasets."""
     own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
     bound = own is not None and (target.role != "table" or keeps_rows) and not full_refresh
     shared = _shared_columns(target, others)
@@ -229,7 +191,7 @@ def _column_rules(
     own: Snapshot | None,
     keeps_rows: bool,
 ) -> ColumnRules:
-    """What a target asks of its columns, beside datasets that bind it."""
+    """The rules for a target's columns, given the datasets that bind it."""
     return ColumnRules(
         dimension_columns=target.dimension_columns,
         partition_by=target.partition_by,
@@ -252,7 +214,7 @@ def _column_rules(
 def _remaining(
     target: Target, datasets: Mapping[str, Snapshot], leaving: Collection[str]
 ) -> dict[str, Snapshot]:
-    """The cube's other datasets, without those that leave it."""
+    """The cube's other datasets that stay in it."""
     return {
         name: item
         for name, item in datasets.items()
@@ -273,20 +235,12 @@ def _broken(
 
 @dataclass(frozen=True)
 class CubeCheck:
-    """Checks the snapshots of a scope as they would be after a commit.
+    """Checks the snapshots of a scope as they will be after a commit."""
 
-    Attributes:
-        cube: the cube's name; empty for a plain table, which has nothing to check.
-    """
-
-    cube: str
+    cube: str  # empty for a plain table, which needs no check
 
     def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Check snapshots by uuid.
-
-        Raises:
-            ConsistencyError: they do not fit together.
-        """
+        """Raise a `ConsistencyError` if snapshots, by uuid, do not fit together."""
         if not self.cube:
             return
         datasets = {split_uuid(uuid)[1]: item for uuid, item in snapshots.items()}
@@ -296,15 +250,9 @@ class CubeCheck:
 
 
 def check_configured(target: Target, model: pa.Schema) -> None:
-    """Check that every column that the configuration names is in the model.
+    """Raise a `ConfigurationError` if a configured column is not in the model.
 
-    Args:
-        target: what is to be written.
-        model: the schema as Spark hands rows over.
-
-    Raises:
-        ConfigurationError: one is not; the message has the nearest that is.
-        TypeClassError: the YAML's declarations explain it.
+    If the YAML declares the column, it is a `TypeClassError` with everything that contradicts it.
     """
     for key in ("dimension_columns", "partition_by", "indexes"):
         for name in getattr(target, key):
@@ -323,7 +271,7 @@ def check_configured(target: Target, model: pa.Schema) -> None:
 
 
 def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
-    """Let the YAML's declarations explain a missing column, with what else they contradict."""
+    """Explain a missing column by the YAML's declarations, with their other contradictions."""
     _, findings = apply_declared(model, target.declared, contract=target.contract)
     if any(finding.column == missing for finding in findings):
         raise_findings(findings, f"dataset {target.uuid}", len(model.names))
@@ -332,7 +280,7 @@ def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
 def _with_fix_of_layout(
     target: Target, own: Snapshot | None, findings: Iterable[Finding]
 ) -> list[Finding]:
-    """A missing column of the layout cannot be filled with nulls: say what to do instead."""
+    """Replace the fix for missing partition or dimension columns, which cannot be null."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
     fix: str | Remedy = Remedy("keep_column")
     if target.keeps_versions:
@@ -344,7 +292,7 @@ def _with_fix_of_layout(
 
 
 def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:
-    """Columns that several datasets may have: dimensions and partition columns."""
+    """Dimension and partition columns, which several datasets may have."""
     shared = set(target.dimension_columns) | set(target.partition_by)
     for item in others.values():
         shared |= set(cube_value(item.metadata, DIMENSION_COLUMNS) or ())
@@ -353,7 +301,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
 
 
 def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
-    """The dataset as it would be, without files."""
+    """The dataset after the write, without files."""
     indexes = set(target.indexes) - set(target.partition_by)
     if target.role == "seed":
         indexes |= set(target.dimension_columns) - set(target.suppress_index_on)
@@ -382,10 +330,10 @@ def _specification(
     known = find_seed(target.cube, others)
     if target.role == "seed" and known is not None:
         problem = Problem(
-            f"The seed dataset of cube {target.cube} is {known} already.",
+            f"Cube {target.cube} already has the seed dataset {known}.",
             Message(
                 Remedy("no_second_seed"),
-                f" If {known} is to go, with all that depends on it: ",
+                f" To drop {known} and all that depends on it: ",
                 Remedy("drop_seed", name=target.cube, dataset=known),
             ),
         )

@@ -1,4 +1,4 @@
-"""Whether a dataset is laid out as a write would lay it out."""
+"""Whether a dataset has the layout that a write would give it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def check_layout(target: Target, base: Snapshot) -> None:
-    """Refuse to write to a dataset that is laid out in another way, or is something else.
+    """Raise a `ConfigurationError` that names what differs in layout or role.
 
-    Raises:
-        ConfigurationError: naming what differs; a full refresh changes the layout.
+    A full refresh changes the layout.
     """
     differences = []
     if target.cube and base.is_seed != (target.role == "seed"):
@@ -36,17 +35,17 @@ def check_layout(target: Target, base: Snapshot) -> None:
 
 
 def _fix(target: Target) -> Remedy:
-    """How the layout changes: all rows are written again."""
+    """How to change the layout, which rewrites all rows."""
     if target.keeps_versions:
         kind = "lay_out_snapshot" if target.cube else "lay_out_snapshot_table"
         return Remedy(kind, name=target.dataset)
-    if target.claimant is not None:
+    if target.owner is not None:
         return Remedy("lay_out_model", select=target.select)
     return Remedy("lay_out" if target.cube else "lay_out_table", name=target.dataset)
 
 
 def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
-    """The dataset's dimension columns; one that Kartothek wrote knows no order of its own."""
+    """The dataset's dimension columns; in one of Kartothek's, the order is undefined."""
     known = base.dimension_columns
     if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
         return target.dimension_columns

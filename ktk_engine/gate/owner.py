@@ -1,39 +1,29 @@
-"""What to do about a payload column that another dataset of the cube owns."""
+"""A dbt node that is about to write, and which nodes it may succeed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
-from ktk_engine.messages import Remedy
+from ktk_engine.log.builder import Builder
 
 
-def owner_fix(
-    cube: str,
-    dataset: str,
-    built_by: Mapping[str, str] | None,
-    elsewhere: Collection[str] = (),
-) -> Callable[[str, str], Remedy] | None:
-    """Make the function that says what to do.
+@dataclass(frozen=True)
+class Owner:
+    """A dbt node that is about to write."""
 
-    Args:
-        cube: the cube's name.
-        dataset: the dataset that is to be written.
-        built_by: dataset id -> name of the node that builds it; None where nobody knows.
-        elsewhere: ids of datasets that lie in other stores, and stay as they are.
+    builder: Builder  # the node
+    # all nodes of its project that have relations; None: unknown
+    living: frozenset[str] | None = None
 
-    Returns:
-        Owner and column -> the fix; None to keep the general one.
-    """
-    if built_by is None:
-        return None
+    def __str__(self) -> str:
+        return str(self.builder)
 
-    def fix(owner: str, column: str) -> Remedy:
-        names = {"name": cube, "owner": owner, "dataset": dataset, "column": column}
-        builder = built_by.get(owner)
-        if owner in elsewhere:
-            return Remedy("move_column_from_elsewhere", select=builder or owner, **names)
-        if builder is None:
-            return Remedy("take_owner_out", **names)
-        return Remedy("move_column", select=f"{builder} {built_by.get(dataset, dataset)}", **names)
+    def is_successor_of(self, other: Builder) -> bool:
+        """Whether it is the other node, or that node is gone from the same project.
 
-    return fix
+        Nodes of other projects have no successors, since they may still exist.
+        """
+        if other == self.builder:
+            return True
+        same_project = other.project == self.builder.project
+        return same_project and self.living is not None and other.node not in self.living

@@ -1,6 +1,6 @@
-"""How a write spells columns: SQL ignores letter case, files do not, so the first spelling stays.
+"""How a write spells columns: SQL ignores case, files do not, so the first spelling stays.
 
-Everything behind it, the gate, files and documents, then compares names letter by letter.
+Everything after it, from the gate to files and documents, compares exact names.
 """
 
 from __future__ import annotations
@@ -25,19 +25,10 @@ def stored_names(
     full_refresh: bool,
     keeps_rows: bool,
 ) -> dict[str, str]:
-    """Say under which names columns are stored.
+    """Map columns to their stored names, where only their case differs.
 
-    Args:
-        target: what is to be written.
-        columns: as the rows call them.
-        datasets: the committed datasets of the scope, by id.
-        full_refresh: whether the dataset is rebuilt.
-        keeps_rows: whether rows of it stay.
-
-    Returns:
-        Column -> its name in the dataset that it is written to, or in others of the cube if it is
-        shared; only where letter case differs. Columns that SQL cannot tell apart are left to the
-        gate, which refuses them.
+    The name comes from the dataset itself, or for shared columns from others of the cube. Columns
+    that differ only by case are left to the gate, which refuses them.
     """
     known: dict[Identifier, str] = {}
     given = set(columns)
@@ -54,12 +45,7 @@ def stored_names(
 
 
 def spelled(target: Target, columns: Sequence[str]) -> Target:
-    """Give a target whose columns are named as the rows name them, in the spelling of these.
-
-    Args:
-        target: as it was configured; a name of no column stays, and is refused later.
-        columns: those of the rows, as they are stored.
-    """
+    """Give a target whose column names are spelled as these; unknown ones stay for later checks."""
 
     def names(given: Sequence[str]) -> tuple[str, ...]:
         return find_names(given, columns)
@@ -78,7 +64,7 @@ def spelled(target: Target, columns: Sequence[str]) -> Target:
 
 
 def spelled_keys(given: Mapping[str, _T], columns: Sequence[str]) -> dict[str, _T]:
-    """Give what is said of columns by their names as they are spelled."""
+    """Respell the column names that are keys of a mapping."""
     find = name_finder(columns)
     return {find(name) or name: item for name, item in given.items()}
 

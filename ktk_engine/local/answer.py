@@ -30,34 +30,20 @@ def _threads() -> int:
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Answers plans in threads of this process.
-
-    Attributes:
-        store: where the files lie.
-        footers: what is known of files of other writers.
-        limit: bytes that an answer may take in memory.
-        threads: how many tasks are at work at a time.
-        progress: gets the number of rows done, and of all, after each task.
-    """
+    """Answers plans in threads of this process."""
 
     store: ObjectStore
-    footers: FooterCache
-    limit: int = field(default_factory=default_memory_limit)
+    footers: FooterCache  # cached footers of files from other writers
+    limit: int = field(default_factory=default_memory_limit)  # bytes of memory an answer may take
     threads: int = field(default_factory=_threads)
+    # called after each task with the rows done so far, and all rows
     progress: Progress | None = None
 
     def table(self, plan: Plan, names: Sequence[str] | None = None) -> pa.Table:
-        """Give the rows of a plan, sorted by `plan.order_by`; the first ones if it has a limit.
+        """Give the rows of a plan, sorted by `plan.order_by`, or the first ones if it has a limit.
 
-        Args:
-            plan: any plan.
-            names: the columns to give; None means `plan.columns`.
-
-        Returns:
-            The columns in order, in the container types of their classes.
-
-        Raises:
-            LocalEngineError: they do not fit into the limit, or only Spark can answer the plan.
+        Raises a `LocalEngineError` if they exceed the memory limit or only Spark can answer the
+        plan.
         """
         output = tuple(plan.columns if names is None else names)
         address = list(dict.fromkeys([*output, *plan.order_by]))
@@ -75,7 +61,7 @@ class LocalEngine:
             return in_schema(table, schema).select(list(output))
 
     def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
-        """The first rows of a plan; what cannot hold one of them is not read."""
+        """Read the first rows of a plan, skipping files that cannot hold any of them."""
         alone = cells_of(plan)
         if alone is not None:
             cells = self._gathered(alone, plan.order_by)
@@ -100,18 +86,10 @@ class LocalEngine:
             return in_schema(found.table(), found.schema)
 
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a plan piece by piece, in no certain order.
+        """Give the rows of a plan in batches, unordered, with only a few tasks in memory at a time.
 
-        Args:
-            plan: any plan.
-            names: the columns to give; None means `plan.columns`.
-
-        Yields:
-            Batches of `plan_schema`; only a few tasks, or slices of large ones, are in memory at
-            a time.
-
-        Raises:
-            LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
+        Raises a `LocalEngineError` if a slice exceeds the memory limit or only Spark can answer the
+        plan.
         """
         if plan.limit is not None:
             yield from self.table(plan, names).to_batches()
@@ -120,16 +98,7 @@ class LocalEngine:
             yield from batches
 
     def small_table(self, plan: Plan, names: Sequence[str], most: int) -> pa.Table | None:
-        """Give the rows of a plan, in no certain order, unless they turn out to be many.
-
-        Args:
-            plan: any plan.
-            names: the columns to give.
-            most: how many bytes they may have.
-
-        Raises:
-            LocalEngineError: as for `batches`.
-        """
+        """Give the rows of a plan, unordered, or None once they exceed `most` bytes."""
         found, size = [], 0
         for batch in self.batches(plan, names):
             found.append(batch)
@@ -139,14 +108,7 @@ class LocalEngine:
         return pa.Table.from_batches(found, plan_schema(plan, names))
 
     def count(self, plan: Plan) -> int:
-        """Count the rows of a plan.
-
-        Args:
-            plan: any plan.
-
-        Raises:
-            LocalEngineError: as for `batches`.
-        """
+        """Count the rows of a plan."""
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
         if plan.limit is not None:
             first: int = self.table(plan, (names or list(plan.columns))[:1]).num_rows
@@ -158,15 +120,15 @@ class LocalEngine:
         return tasks(self.store, self.footers, plan, names, self.threads)
 
     def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
-        """Rows in no certain order; what cannot be cut is refused before anything is read."""
-        held = self.threads + 2  # at work, waiting, and with anyone who asked
+        """Give rows unordered; refuse partitions that cannot be cut before anything is read."""
+        held = self.threads + 2  # running, waiting, and with the caller
         uncut = (t.bytes for t in found if not (t.range.columns or t.is_cut_by_rows))
         self._check_size(max(uncut, default=0) * held)
         yield from self._run(found, self.limit // held, ordered=False)
 
     def _check_size(self, needed: int) -> None:
         if needed > self.limit:
-            raise LocalEngineError(too_large(needed, self.limit, "as far as the plan tells"))
+            raise LocalEngineError(too_large(needed, self.limit, "estimated from the plan"))
 
     def _run(
         self, found: Sequence[Task], limit: int, ordered: bool = True
@@ -188,7 +150,7 @@ def _partitions(plan: Plan) -> tuple[str, ...]:
 
 
 def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
-    """The types of columns of a plan: those of the classes."""
+    """The columns of a plan in the Arrow types of their classes."""
     types: dict[str, pa.DataType] = {}
     for item in plan.datasets:
         for field_ in item.snapshot.schema:

@@ -1,10 +1,9 @@
-"""Codes of cells: one number a row, equal for equal cells.
+"""Codes of cells: one integer per row, equal for equal cells.
 
-Codes of numbers, dates and times are in the order of the cells; those of texts only where they
-repeat much, since sorting texts takes longer than all else.
-
-NaN is one value, larger than any number, and -0.0 is 0.0. Null is a value too, before all others;
-who joins leaves rows with a null out.
+Codes of numbers, dates and times follow the order of the cells. Codes of texts do so only where
+texts repeat often, since sorting them would cost more than everything else. NaN is one value,
+larger than any number, and -0.0 is 0.0. Null is a value too and comes first; joins drop rows with a
+null themselves.
 """
 
 from __future__ import annotations
@@ -21,32 +20,26 @@ import pyarrow.types as pat
 
 Codes: TypeAlias = "npt.NDArray[np.int64]"
 
-# Products of widths are taken in Python, where no number overflows.
+# Widths are multiplied as Python integers, which do not overflow.
 _WIDEST = 2**62
-# So often a text has to be there on average before its rank is worth the sorting.
+# A text has to occur this often on average before ranking is worth the sort.
 _REPEATS = 4
 _SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 @dataclass(frozen=True)
 class CellCodes:
-    """Codes of the rows of some tables.
+    """Codes of the rows of some tables."""
 
-    Attributes:
-        parts: one array a table.
-        width: all codes are at least 0 and below this.
-    """
-
-    parts: tuple[Codes, ...]
-    width: int
+    parts: tuple[Codes, ...]  # one array per table
+    width: int  # 0 <= code < width
 
 
 def cell_codes(tables: Sequence[pa.Table]) -> CellCodes:
-    """Number the cells of tables, so that cells of different tables can be compared.
+    """Number the cells of tables so that cells of different tables can be compared.
 
-    Args:
-        tables: tables of the same columns, in the containers of their classes and in one chunk
-            each. Without columns, all rows are one cell.
+    The tables have the same columns, in container types and in one chunk each. Without columns, all
+    rows are one cell.
     """
     codes: list[Codes] = []
     width = 1
@@ -66,7 +59,7 @@ def cell_codes(tables: Sequence[pa.Table]) -> CellCodes:
 
 
 def _combined(codes: list[Codes], found: list[Codes], count: int) -> list[Codes]:
-    """Codes of cells that have one more column; the old ones are used up."""
+    """Codes of cells that have one more column; overwrites the old codes."""
     for part, more in zip(codes, found, strict=True):
         part *= np.int64(count)
         part += more
@@ -78,7 +71,7 @@ def _array(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _column_codes(parts: Sequence[pa.Array]) -> tuple[list[Codes], int]:
-    """Codes of the values of one column, which nobody else has, and how many there may be."""
+    """Codes of the values of one column, in arrays that may be overwritten, and their bound."""
     t = parts[0].type
     if pat.is_null(t):
         return [np.zeros(len(part), np.int64) for part in parts], 1
@@ -100,7 +93,7 @@ def _column_codes(parts: Sequence[pa.Array]) -> tuple[list[Codes], int]:
 
 
 def _plain(values: pa.Array) -> npt.NDArray[Any]:
-    """Values as numpy has them; any value in place of a null."""
+    """Values as a numpy array; nulls become arbitrary values."""
     if values.null_count:
         values = pc.fill_null(values, pa.scalar(0, values.type))
     numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
@@ -108,7 +101,7 @@ def _plain(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _integers(values: pa.Array) -> Codes:
-    """Values of a type that Arrow keeps as integers, as int64."""
+    """Values of types that Arrow stores as integers, as int64."""
     if pat.is_boolean(values.type):
         values = values.cast(pa.int64())
     elif pat.is_temporal(values.type):
@@ -125,7 +118,7 @@ def _ordered_bits(values: npt.NDArray[np.float64]) -> Codes:
 def _from_numbers(
     parts: Sequence[npt.NDArray[Any]], valid: Sequence[Any] | None
 ) -> tuple[list[Codes], int]:
-    """Distances from the smallest value, or ranks where these are too wide."""
+    """Distances from the smallest value, or ranks where the range is too wide."""
     counted = parts
     if valid is not None:
         counted = [part[ok] for part, ok in zip(parts, valid, strict=True)]
@@ -168,5 +161,5 @@ def _ranks(parts: Sequence[npt.NDArray[Any]]) -> tuple[list[Codes], int]:
 
 
 def _split(codes: Codes, parts: Sequence[Sized]) -> list[Codes]:
-    """Codes of each of some parts, of those of all."""
+    """Cut codes into one array per part."""
     return np.split(codes, np.cumsum([len(part) for part in parts])[:-1])

@@ -19,35 +19,25 @@ from ktk_engine.conditions.condition import (
     conjunction,
 )
 
-# Values of the leading columns, none of them null or NaN; it stands for the smallest cell that
-# starts so.
+# Values of the leading columns, without null and NaN. It stands for the smallest cell that starts
+# with them.
 Cell: TypeAlias = tuple[pa.Scalar, ...]
 
 
 @dataclass(frozen=True)
 class CellRange:
-    """The cells from one on up to before another; NaN follows all numbers, and null NaN.
+    """The cells from `low` up to but excluding `high`; numbers come before NaN, NaN before null."""
 
-    Attributes:
-        columns: what cells are compared by, in this order; rows with equal values belong
-            together. Without any, the range cannot be cut.
-        low: the first cell; without values, there is no smaller one.
-        high: the first cell after it; without values, there is none.
-    """
-
+    # what cells are compared by; without columns, the range cannot be cut
     columns: tuple[str, ...] = ()
-    low: Cell = ()
-    high: Cell = ()
+    low: Cell = ()  # inclusive; empty: unbounded
+    high: Cell = ()  # exclusive; empty: unbounded
 
     def condition(self, known: Collection[str]) -> Condition:
         """Say as a condition which rows belong to the range.
 
-        Args:
-            known: the columns that the rows have.
-
-        Returns:
-            A condition that each row of the range fulfils, and only these if the rows have all
-            columns that the range is bounded by.
+        It holds for each row of the range, and for no other row if `known` covers all bounded
+        columns.
         """
         names = tuple(takewhile(known.__contains__, self.columns))
         low, high = self.low[: len(names)], self.high[: len(names)]
@@ -66,7 +56,7 @@ class CellRange:
 
 
 def _from(names: Sequence[str], low: Cell, ends: bool = False) -> Condition:
-    """The cells from one on; where the range has an end in the first column, null is beyond it."""
+    """The cells from one on; if the range is bounded above in the first column, null is outside."""
     name, value = names[0], low[0]
     nulls = () if ends else (IsNull(name),)
     if len(low) == 1:
@@ -77,7 +67,7 @@ def _from(names: Sequence[str], low: Cell, ends: bool = False) -> Condition:
 
 
 def _before(names: Sequence[str], high: Cell, whole: bool) -> Condition:
-    """The cells before one; where its last columns are not known, those that may be it too."""
+    """The cells before one, including possible ones where its last columns are unknown."""
     name, value = names[0], high[0]
     if len(high) == 1:
         return Comparison(name, "<" if whole else "<=", value)

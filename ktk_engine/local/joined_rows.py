@@ -1,4 +1,4 @@
-"""Rows of several datasets side by side, as positions: columns are read when they are asked for."""
+"""Joined rows of several datasets, as positions: columns are read on demand."""
 
 from __future__ import annotations
 
@@ -15,24 +15,16 @@ from ktk_engine.local.read.stored_rows import StoredRows
 
 @dataclass(frozen=True)
 class _Side:
-    """One dataset.
-
-    Attributes:
-        rows: its rows.
-        at: which of them is in each joined row; `NOTHING`: none; None: all, in order.
-    """
+    """One dataset of a join."""
 
     rows: DatasetRows
+    # position of its row in each joined row, `NOTHING` without one; None: all, in order
     at: Positions | None
 
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The rows of the seed dataset with what belongs to them.
-
-    Attributes:
-        count: number of rows.
-    """
+    """The rows of the seed dataset with the rows joined to them."""
 
     count: int
     _sides: tuple[_Side, ...]
@@ -44,30 +36,15 @@ class JoinedRows:
         return JoinedRows(len(chosen), tuple(_moved(side, chosen) for side in self._sides))
 
     def join(self, rows: DatasetRows, at: Positions | None) -> JoinedRows:
-        """Put rows of a further dataset beside these.
-
-        Args:
-            rows: the dataset's.
-            at: which of them is in each row, as `Matches.right` has it.
-        """
+        """Add the rows of another dataset, at positions as `Matches.right` gives them."""
         return replace(self, _sides=(*self._sides, _Side(rows, at)))
 
     def join_aligned(self, rows: DatasetRows) -> JoinedRows:
-        """Put rows beside these of which each belongs to the seed dataset's at the same place.
-
-        Args:
-            rows: the dataset's.
-        """
+        """Add rows that correspond one by one to the rows of the seed dataset."""
         return self.join(rows, self._sides[0].at)
 
     def columns(self, source: StoredRows, budget: MemoryBudget, names: Sequence[str]) -> pa.Table:
-        """Give columns of all rows, in order; columns that several datasets have are the first's.
-
-        Args:
-            source: where to read what is not known yet.
-            budget: counts it.
-            names: the columns.
-        """
+        """Give columns of all rows, in order; a column of several datasets comes from the first."""
         left = dict.fromkeys(names)
         asked: list[tuple[_Side, list[str]]] = []
         for side in self._sides:
@@ -92,7 +69,7 @@ def joined_seed(seed: DatasetRows) -> JoinedRows:
 
 
 def _moved(side: _Side, chosen: Positions) -> _Side:
-    """Positions after a choice of rows; those of nothing stay."""
+    """Apply a choice of rows to positions; `NOTHING` stays."""
     if side.at is None:
         return replace(side, at=chosen)
     return replace(side, at=side.at[chosen])

@@ -16,34 +16,26 @@ from ktk_engine.local.cell_codes import Codes, cell_codes
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 
 NOTHING = -1
-# A table of all codes is worth its memory up to so many codes a row.
+# A lookup table of all codes is worth its memory up to this many codes a row.
 _DENSE = 8
 _DENSE_AT_LEAST = 1 << 16
-# So few wanted codes are found faster by bisection.
+# Up to this many wanted codes, bisection is faster.
 _FEW = 16
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Rows that belong together.
+    """Positions of rows that belong together."""
 
-    Attributes:
-        left: positions of rows of the left side, ascending; None means each once, in order.
-        right: the positions that belong to them, `NOTHING` where there is none; None means each
-            row once, in order.
-    """
-
-    left: Positions | None
+    left: Positions | None  # ascending, with repeats; None: each row once, in order
+    # the row for each position of `left`, `NOTHING` without one; None: each row once, in order
     right: Positions | None
 
 
 def match(left: pa.Table, right: pa.Table, how: Literal["inner", "left"]) -> Matches:
     """Join two tables on all their columns, as SQL does: null equals nothing, NaN equals NaN.
 
-    Args:
-        left: the key columns of one side, in containers.
-        right: the same columns of the other side.
-        how: what becomes of left rows without a match: dropped, or kept with `NOTHING`.
+    A left join keeps rows without a match, with `NOTHING` on the right.
     """
     if _have_same_cells(left, right):
         return Matches(None, None)
@@ -95,7 +87,7 @@ def _one_of_each(cells: pa.Table, last: bool) -> Positions | None:
 
 
 def _have_same_cells(left: pa.Table, right: pa.Table) -> bool:
-    """Whether both have the same cells in the same order, surely each of them once."""
+    """Whether both provably have the same distinct cells in the same order."""
     if left.num_rows != right.num_rows or not left.num_columns:
         return False
     if any(column.null_count for column in (*left.columns, *right.columns)):
@@ -104,16 +96,12 @@ def _have_same_cells(left: pa.Table, right: pa.Table) -> bool:
 
 
 def is_strictly_ascending(cells: pa.Table) -> bool:
-    """Tell whether each row is larger than the one before, column by column.
-
-    Args:
-        cells: any columns that have an order; a row with null or NaN counts as not larger.
-    """
+    """Tell whether each row is larger than the one before; null and NaN count as not larger."""
     return _ascends(cells, strictly=True)
 
 
 def is_ascending(cells: pa.Table) -> bool:
-    """Tell whether no row is smaller than the one before; null and NaN as above."""
+    """Tell whether no row is smaller than the one before; null and NaN count as smaller."""
     return _ascends(cells, strictly=False)
 
 
@@ -153,7 +141,7 @@ def _valid_rows(cells: pa.Table) -> Positions | None:
 
 
 def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
-    """Codes in ascending order, and where they stood; None if they are in order."""
+    """Codes in ascending order, and their old positions; None if they were in order."""
     if len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
         return None, codes
     order = np.argsort(codes, kind="stable")
@@ -161,7 +149,7 @@ def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
 
 
 def _looked_up(wanted: Codes, offered: Codes, width: int) -> Positions | None:
-    """Where each wanted code stands; None if codes repeat, or a table is not worth its memory."""
+    """Position of each wanted code; None if codes repeat, or a table is not worth its memory."""
     if width > max(_DENSE * len(offered), _DENSE_AT_LEAST) or _FEW * len(wanted) < len(offered):
         return None
     numbers = np.arange(len(offered))
@@ -171,7 +159,7 @@ def _looked_up(wanted: Codes, offered: Codes, width: int) -> Positions | None:
 
 
 def _searched(wanted: Codes, offered: Codes) -> Positions:
-    """Where each wanted code stands in a sorted array of different codes."""
+    """Position of each wanted code in a sorted array without duplicates."""
     if not len(offered):
         return np.full(len(wanted), NOTHING, np.int64)
     found = np.searchsorted(offered, wanted)
@@ -186,7 +174,7 @@ def _with_repeats(
     unmatchable: npt.NDArray[np.bool_] | None,
     how: str,
 ) -> Matches:
-    """The join where a cell of the right side has several rows: other writers do not check."""
+    """The join where a cell of the right side has several rows, which other writers allow."""
     start = np.searchsorted(offered, wanted, "left")
     count = np.searchsorted(offered, wanted, "right") - start
     if unmatchable is not None:

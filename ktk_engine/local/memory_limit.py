@@ -1,4 +1,4 @@
-"""How much memory an answer in this process may take, if nobody says."""
+"""The default memory limit of an answer in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def default_memory_limit() -> int:
-    """A quarter of the memory of this machine, or of this container."""
+    """A quarter of the memory of this machine or container."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(memory, _container_limit() or memory) // _SHARE
 

@@ -1,4 +1,4 @@
-"""Executes a task: in one piece where that is small, otherwise in slices of its cells."""
+"""Executes a task: small ones at once, large ones in slices of their cells."""
 
 from __future__ import annotations
 
@@ -17,22 +17,11 @@ _Item = TypeVar("_Item")
 
 
 def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a task.
+    """Give the rows of a task in batches of `task.schema`, in the stored order of the seed dataset.
 
-    Args:
-        run: where it runs.
-        task: any task.
-
-    Yields:
-        Batches of `task.schema`, in the order in which the seed dataset's rows lie; those of a
-        large task slice by slice, in the order of cells. Rows are folded where the task allows it.
-
-    Raises:
-        CancelledError: the run was cancelled.
-        LocalEngineError: the rows do not fit into the limit, or Arrow cannot do it.
-        FormatError: a file is damaged.
-        ObjectNotFoundError: a file is missing.
-        DataError: a value does not fit into its class.
+    A large task comes slice by slice, in the order of cells. Rows are aggregated where the task
+    allows it. Raises a `LocalEngineError` for what exceeds the memory limit or what Arrow cannot
+    do.
     """
     batches = _batches(run, task)
     yield from batches if task.folding is None else _limited(folded_rows(batches, task.folding))
@@ -46,7 +35,7 @@ def _batches(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def _limited(items: Iterator[_Item]) -> Iterator[_Item]:
-    """Let what Arrow cannot do be an error that names the other engine."""
+    """Turn errors of what Arrow cannot do into a `LocalEngineError`, which names Spark."""
     while True:
         with arrow_limits():
             try:

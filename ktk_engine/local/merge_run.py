@@ -1,4 +1,4 @@
-"""What the tasks of one run share: the store, a limit of memory, and whether to go on."""
+"""What the tasks of a run share: the store, a memory limit, and a flag to cancel them."""
 
 from __future__ import annotations
 
@@ -38,34 +38,23 @@ def _shared() -> ReadCache[str, Any]:
 
 @dataclass(frozen=True)
 class MergeRun:
-    """One execution of tasks, in any number of threads.
-
-    Attributes:
-        store: where the files lie.
-        limit: bytes that one task may hold in memory.
-        use_threads: whether one task may use several threads: Arrow, to decode the columns of a
-            file, and readers of several datasets.
-        cancelled: set by anyone who wants the tasks to end.
-    """
+    """One execution of tasks, in any number of threads."""
 
     store: ObjectStore
-    limit: int
+    limit: int  # bytes of memory per task
+    # whether a task may use several threads to decode columns and read datasets
     use_threads: bool = False
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: threading.Event = field(default_factory=threading.Event)  # set to end the tasks
     _footers: ReadCache[str, OpenedFooter] = field(default_factory=_footers)
     _shared: ReadCache[str, Any] = field(default_factory=_shared)
 
     def check(self) -> None:
-        """Go on, unless the run was cancelled.
-
-        Raises:
-            CancelledError: it was.
-        """
+        """Raise a `CancelledError` if the run was cancelled."""
         if self.cancelled.is_set():
             raise CancelledError
 
     def footer(self, file: TaskFile) -> OpenedFooter:
-        """Give a file's verified footer and physical types, read once per run."""
+        """Give a file's verified footer and physical types; read once per run."""
         return self._footers.get(
             file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
         )
@@ -73,11 +62,9 @@ class MergeRun:
     def side_by_side(
         self, ask: Callable[[_Item], _Answer], items: Sequence[_Item]
     ) -> list[_Answer]:
-        """Ask about each item, in threads of their own where tasks leave threads without work.
+        """Call a function for each item, in threads of their own where tasks leave some idle.
 
-        Args:
-            ask: reads something; asks nothing side by side itself.
-            items: what to ask about.
+        The function must not call this method.
         """
         if not self.use_threads or len(items) < 2:
             return [ask(item) for item in items]
@@ -85,34 +72,20 @@ class MergeRun:
             return list(pool.map(ask, items))
 
     def shared(self, name: str, make: Callable[[], _Shared]) -> _Shared:
-        """Give what all tasks need alike, such as the rows of a small dataset; made once per run.
-
-        Args:
-            name: what it is.
-            make: makes it.
-        """
+        """Give what all tasks need, such as the rows of a small dataset; made once per run."""
         return cast(_Shared, self._shared.get(name, make))
 
 
 @dataclass
 class MemoryBudget:
-    """Counts what is held in memory; safe between threads.
-
-    Attributes:
-        limit: how many bytes that may be.
-        used: how many it is.
-    """
+    """Counts the bytes held in memory; safe between threads."""
 
     limit: int
     used: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, count: int) -> None:
-        """Count bytes that were read.
-
-        Raises:
-            LocalEngineError: they are too many.
-        """
+        """Count bytes that were read; raises a `LocalEngineError` above the limit."""
         with self._lock:
             self.used += count
             used = self.used
@@ -121,12 +94,12 @@ class MemoryBudget:
 
 
 def too_large(needed: int, limit: int, what: str) -> Message:
-    """Say that an answer does not fit, and the ways out."""
+    """Say that an answer exceeds the memory limit, and what to do."""
     return Message(
         f"The query takes {size(needed)} of memory ({what}), more than the limit of "
-        f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger ",
+        f"{size(limit)} for this process. Select fewer columns or rows, set a larger ",
         Remedy("memory_limit"),
-        ", or ask Spark: ",
+        ", or use Spark: ",
         Remedy("ask_spark"),
         ".",
     )
@@ -134,17 +107,16 @@ def too_large(needed: int, limit: int, what: str) -> Message:
 
 @contextmanager
 def arrow_limits() -> Iterator[None]:
-    """Let what Arrow cannot compute be an error that names the other engine.
+    """Turn what Arrow cannot compute into a `LocalEngineError`.
 
-    Raises:
-        LocalEngineError: there is no kernel for a type, or texts of more than 2 GB met.
+    That is a type without a kernel, or more than 2 GB of text in one array.
     """
     try:
         yield
     except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise LocalEngineError(
             Message(
-                f"Arrow cannot answer the query in this process: {error}. Ask Spark: ",
+                f"Arrow cannot answer the query in this process: {error}. Use Spark: ",
                 Remedy("ask_spark"),
                 ".",
             )

@@ -1,8 +1,8 @@
 """Reads the datasets of a task and joins them by comparing sorted arrays (Arrow only).
 
-Cells are compared, never hashed: mostly a dataset has the same cells as the seed dataset, in the
-same order, and one comparison of columns says so. Of other datasets the codes of cells tell where
-each cell stands (`match.py`). Only positions are joined; `take` brings the columns in the end.
+Cells are compared, never hashed: usually a dataset has the same cells as the seed dataset in the
+same order, which one comparison of columns confirms. Otherwise codes of cells give the position of
+each cell (`match.py`). Joins work on positions; `take` gathers the columns at the end.
 """
 
 from __future__ import annotations
@@ -36,21 +36,14 @@ from ktk_engine.local.read.dataset_rows import (
 from ktk_engine.local.read.stored_rows import RowGroups, StoredRows
 from ktk_engine.local.task import Task, TaskDataset
 
-# Of so few cells each value is looked for in the bounds of row groups, not only their range.
+# Up to this many cells, each value is compared with the bounds of row groups, not just their range.
 _FEW_CELLS = 1_000
 
 
 def merged_rows(source: StoredRows, budget: MemoryBudget, task: Task) -> pa.Table:
-    """Give the rows of a task, all at once.
+    """Give all rows of a task at once, in the stored order of the seed dataset.
 
-    Args:
-        source: where they lie.
-        budget: counts what is read.
-        task: any task.
-
-    Returns:
-        The columns of `task.schema`, in the order in which the seed dataset's rows lie; columns
-        with more than 2 GB of text may be of Arrow's large types.
+    Columns with more than 2 GB of text may have Arrow's large types.
     """
     return _Merge(source, budget, task).table()
 
@@ -83,7 +76,7 @@ class _Merge:
         return joined.columns(self._source, self._budget, names)
 
     def _joined(self) -> JoinedRows:
-        """Join positions: what decides most comes first, so that less is read of the others."""
+        """Join positions, most selective datasets first, so that less is read of the others."""
         leading = self._read_leading()
         reached = [_reach(rows.known, rows.item) for rows in leading.values()]
         seed = self._read(self._seed, self._seed_keys(), conjunction(reached))
@@ -94,7 +87,7 @@ class _Merge:
                 joined = self._beside(joined, seed, item, rows)
         if not joined.count:
             return self._nothing()
-        # None of them decides which rows there are: all can be read at once.
+        # None of them filters rows, so all can be read at once.
         left = [item for item in self._others if item.join == "left"]
         ask, run = partial(self._matched, joined), self._source.run
         for item, found in zip(left, run.side_by_side(ask, left), strict=True):
@@ -104,20 +97,20 @@ class _Merge:
     def _beside(
         self, joined: JoinedRows, seed: DatasetRows, item: TaskDataset, rows: DatasetRows | None
     ) -> JoinedRows:
-        """Put rows of a dataset beside those of the seed dataset."""
+        """Join rows of a dataset to those of the seed dataset."""
         if rows is None:
             return joined.join_aligned(aligned_rows(self._source, seed, item))
         return _join(joined, self._columns(joined, _compared(self._seed, item)), rows)
 
     def _matched(self, joined: JoinedRows, item: TaskDataset) -> DatasetRows | None:
-        """Rows of a dataset that may belong to joined ones; None if their places are known."""
+        """Rows of a dataset that may match joined ones; None if their positions are known."""
         if self._is_aligned(item):
             return None
         keys = self._columns(joined, _compared(self._seed, item))
         return self._read(item, keys.column_names, _reach(keys, item))
 
     def _read_leading(self) -> dict[str, DatasetRows]:
-        """Read the restricted datasets before the seed dataset if only they have conditions."""
+        """Read the filtered datasets before the seed dataset if it has no condition of its own."""
         if not isinstance(self._seed.condition, TrueCondition):
             return {}
         found = {}
@@ -128,7 +121,7 @@ class _Merge:
         return found
 
     def _seed_keys(self) -> list[str]:
-        """Columns of the seed dataset by which others are joined, or one that it surely has."""
+        """Columns of the seed dataset that others are joined by, or else one that it has."""
         compared = (item for item in self._others if not self._is_aligned(item))
         needed = (_compared(self._seed, item) for item in compared)
         names = dict.fromkeys(name for keys in needed for name in keys)
@@ -139,7 +132,7 @@ class _Merge:
         return [name for name in cells if name not in partitions][:1]
 
     def _is_aligned(self, item: TaskDataset) -> bool:
-        """Whether rows need not be compared; slices of cells are cut in every file by itself."""
+        """Whether rows need not be compared; slices of cells cut each file on its own."""
         return item.aligned and self._source.keeps_alignment
 
     def _read(self, item: TaskDataset, keys: Sequence[str], bounds: Condition) -> DatasetRows:
@@ -157,9 +150,9 @@ class _Merge:
         )
 
     def _asked_of(self, item: TaskDataset) -> list[str]:
-        """What is asked of a dataset, where no condition can leave a part of its rows unread.
+        """Output columns to read of a dataset at once, where no condition filters its rows.
 
-        Whoever reads in slices has reasons to hold as little as possible.
+        None when reading in slices, which hold as little as possible.
         """
         task = self._task
         if not isinstance(self._source, RowGroups):
@@ -172,7 +165,7 @@ class _Merge:
         return [name for name in task.columns if name in has]
 
     def _nothing(self) -> JoinedRows:
-        """No rows, of all datasets: their columns are known without reading."""
+        """No rows, of all datasets; known without reading."""
         joined: JoinedRows | None = None
         for item in self._task.datasets:
             rows = DatasetRows(item, item.schema.empty_table(), (), None)
@@ -182,7 +175,7 @@ class _Merge:
 
 
 def _join(joined: JoinedRows, keys: pa.Table, rows: DatasetRows) -> JoinedRows:
-    """Put the rows of a dataset beside those of the seed dataset."""
+    """Join the rows of a dataset to those of the seed dataset."""
     right = rows.known.select(keys.column_names)
     how = cast('Literal["inner", "left"]', rows.item.join)
     found = match(keys, _like(right, keys.schema), how)
@@ -190,7 +183,7 @@ def _join(joined: JoinedRows, keys: pa.Table, rows: DatasetRows) -> JoinedRows:
 
 
 def _like(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Columns without any value, of no class yet, in the type of the seed dataset's."""
+    """Give columns that are all null, and have no class yet, the types of the seed dataset."""
     nulls = [f.name for f in table.schema if pat.is_null(f.type)]
     for name in nulls:
         position = table.schema.get_field_index(name)
@@ -200,13 +193,13 @@ def _like(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _compared(seed: TaskDataset, item: TaskDataset) -> list[str]:
-    """The columns of a join, without those of which both sides have one and the same value."""
+    """The columns of a join, except for those with a single value that both sides share."""
     left = [name for name in item.on if not _is_constant(seed, item, name)]
     return left or list(item.on[:1])
 
 
 def _is_constant(seed: TaskDataset, item: TaskDataset, name: str) -> bool:
-    """Whether all files of both datasets have one value; null and NaN are equal to nothing here."""
+    """Whether all files of both datasets have the same value; null and NaN never do."""
     files = (*seed.files, *item.files)
     if not all(name in file.values for file in files):
         return False
@@ -215,9 +208,9 @@ def _is_constant(seed: TaskDataset, item: TaskDataset, name: str) -> bool:
 
 
 def _reach(keys: pa.Table, item: TaskDataset) -> Condition:
-    """A condition that every cell of some keys fulfils: row groups outside are not needed.
+    """A condition that holds for each cell of some keys: row groups outside it are skipped.
 
-    Floats are left out: bounds do not count NaN.
+    Floats are left out, because bounds do not include NaN.
     """
     parts: list[Condition] = []
     for name in keys.column_names:

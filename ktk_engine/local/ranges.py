@@ -1,4 +1,4 @@
-"""Cuts a large partition into ranges of its leading dimensions, by the bounds of row groups."""
+"""Cuts a large partition into ranges of its leading dimensions, using bounds of row groups."""
 
 from __future__ import annotations
 
@@ -22,17 +22,10 @@ from ktk_engine.store.interface import ObjectStore
 def ranges(
     store: ObjectStore, files: Sequence[TaskFile], dimensions: pa.Schema, most: int
 ) -> list[tuple[CellRange, int]]:
-    """Cut the cells of some files into ranges.
+    """Cut the cells of a partition's files into ranges of about `most` rows.
 
-    Args:
-        store: where the footers lie.
-        files: files of one partition.
-        dimensions: what cells may be cut by, leading ones first, in the types of their classes.
-        most: about how many rows a range should have.
-
-    Returns:
-        Ranges to which each row belongs once, in order, and about how many rows each has; one
-        range where bounds do not tell the cells apart.
+    Gives the ranges in order with their approximate rows. Each row belongs to exactly one. There is
+    a single range where bounds do not separate the cells.
     """
     columns = tuple(dimensions.names)
     lows, rows = _lows(store, files, dimensions)
@@ -47,14 +40,14 @@ def ranges(
 
 
 def worth_cutting(rows: int, most: int) -> bool:
-    """Whether a range of so many rows is cut into ranges of about so many."""
+    """Whether a range of `rows` is worth cutting into ranges of about `most` rows."""
     return 2 * rows > 3 * most
 
 
 def _lows(
     store: ObjectStore, files: Sequence[TaskFile], dimensions: pa.Schema
 ) -> tuple[pa.Table, list[int]]:
-    """Lower bounds of all row groups, column by column, and the rows of each."""
+    """Lower bounds of all row groups, column by column, and the number of rows of each."""
     tables, rows = [], []
     names = dimensions.names
     for file in files:
@@ -69,7 +62,7 @@ def _lows(
 def _cut(lows: pa.Table, rows: Sequence[int], most: int) -> Iterator[tuple[CellRange, int]]:
     """Cut where enough rows are gathered and a row group starts with another cell.
 
-    The lower bounds of several columns make a lower bound of the cells.
+    The lower bounds of several columns are a lower bound of the cells.
     """
     order = sorted_indices(lows, lows.column_names)
     lows, rows = lows.take(order), [rows[position] for position in order.to_pylist()]
@@ -86,10 +79,9 @@ def _cut(lows: pa.Table, rows: Sequence[int], most: int) -> Iterator[tuple[CellR
 
 
 def cell_starts(cells: pa.Table) -> npt.NDArray[np.bool_]:
-    """Tell which rows are of another cell than the row before.
+    """Tell which of some sorted rows have another cell than the row before.
 
-    Args:
-        cells: sorted cells, one column at least; null and NaN are equal to nothing here.
+    There is at least one column. Null and NaN equal nothing here.
     """
     starts = np.ones(cells.num_rows, np.bool_)
     if len(starts) < 2:
@@ -102,5 +94,5 @@ def cell_starts(cells: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def cell_at(cells: pa.Table, position: int) -> Cell:
-    """Give one of some cells."""
+    """The cell at a position."""
     return tuple(column[position] for column in cells.columns)

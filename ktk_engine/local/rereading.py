@@ -1,4 +1,4 @@
-"""How often tasks read the same files: those of a dataset that lies across the partitions."""
+"""How often tasks read the same files: those of a dataset not partitioned like the seed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from ktk_engine.store.interface import ObjectStore
 def bytes_read(
     store: ObjectStore, footers: FooterCache, plan: Plan, tasks: Sequence[Task]
 ) -> tuple[float, float]:
-    """About how many bytes a plan's columns take in memory, and all that its tasks read of them.
+    """Bytes in memory of a plan's columns, and of all that its tasks read of them; both estimated.
 
-    Args:
-        store: where footers of files of other writers lie.
-        footers: what is known of them.
-        plan: any plan.
-        tasks: all tasks of it, at least one.
+    There is at least one task.
     """
     sizes = [decoded_bytes(store, footers, replace(plan, datasets=(d,))) for d in plan.datasets]
     again = [size * times for size, times in zip(sizes, readings(tasks), strict=True)]
@@ -29,16 +25,10 @@ def bytes_read(
 
 
 def readings(tasks: Sequence[Task]) -> list[float]:
-    """Tell how often the files of each dataset are read, on average.
+    """How often the files of each dataset are read, on average: one number per dataset.
 
-    Tasks that cut one partition into ranges count once: they read different row groups. What all
-    tasks of a process share counts once as well.
-
-    Args:
-        tasks: all tasks of a plan, at least one.
-
-    Returns:
-        One number a dataset, in the order of the plan; 1 for one without files.
+    Tasks that cut one partition into ranges count once, since they read different row groups. What
+    all tasks of a process share counts once as well. A dataset without files counts 1.
     """
     uses: list[set[tuple[int, str]]] = [set() for _ in tasks[0].datasets]
     partitions: dict[tuple[str, ...], int] = {}

@@ -24,24 +24,11 @@ def run_tasks(
     progress: Callable[[int], None] | None = None,
     ordered: bool = True,
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Give the rows of tasks portion by portion: a task, or a part of a large one.
+    """Give the rows of tasks in portions: a task, or a part of a large one.
 
-    Anyone who stops asking, or is interrupted, cancels the tasks that are at work.
-
-    Args:
-        run: where they run.
-        tasks: the tasks.
-        threads: how many are at work at a time; one more may wait with its rows.
-        progress: gets about how many rows of the seed dataset are done, after each portion;
-            all together those of the tasks.
-        ordered: whether all rows of a task come before those of the next one. Otherwise large
-            tasks take turns, so that all threads are at work.
-
-    Yields:
-        Some batches.
-
-    Raises:
-        what `merge` raises.
+    A caller that stops iterating, or is interrupted, cancels the running tasks. `progress` gets
+    about how many rows of the seed dataset are done with each portion. If `ordered`, all rows of a
+    task come before those of the next. Otherwise large tasks take turns, so that all threads work.
     """
     todo = iter(tasks)
     waiting: deque[_Work] = deque()
@@ -68,16 +55,11 @@ def run_tasks(
 
 @dataclass(frozen=True)
 class _Work:
-    """A task at work.
-
-    Attributes:
-        rows: its rows.
-        portion: the next of them, and whether they are the last ones.
-        left: about how many rows of the seed dataset are left to read.
-    """
+    """A running task."""
 
     rows: Iterator[pa.RecordBatch]
-    left: int
+    left: int  # about how many rows of the seed dataset are left to read
+    # the next rows, and whether they are the last
     portion: Future[tuple[list[pa.RecordBatch], bool]]
 
 

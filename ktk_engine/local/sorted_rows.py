@@ -1,4 +1,4 @@
-"""Sorts rows by their address, and cuts them into groups."""
+"""Sorts rows by their address and groups them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,14 @@ _AT = "__ktk_at"
 
 
 def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Bring rows into order; those that lie in order already are not moved.
-
-    Args:
-        table: any rows.
-        columns: by what they are sorted, ascending, null last.
-    """
+    """Sort rows ascending with null last; rows that are in order already are not copied."""
     if not columns or table.num_rows < 2 or is_strictly_ascending(table.select(list(columns))):
         return table
     return take(table, sorted_indices(table, columns))
 
 
 def sorted_indices(table: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """Order by columns, null last; Arrow cannot sort bools of tables, so they become numbers."""
+    """Indices in order with null last; bools become numbers, as Arrow cannot sort them here."""
     keys = {}
     for number, name in enumerate(columns):
         values = table[name]
@@ -42,15 +37,9 @@ def sorted_indices(table: pa.Table, columns: Sequence[str]) -> pa.Array:
 def groups_of(
     table: pa.Table, columns: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[Values, pa.Table]]:
-    """Cut rows into groups by values; null is one of them, NaN too, and -0.0 is 0.0.
+    """Give the values and rows of each group, sorted with null last; rows keep their order.
 
-    Args:
-        table: any rows.
-        columns: by what they are cut.
-        names: the columns to give.
-
-    Yields:
-        The values of each group, sorted with null last, and its rows in their order.
+    Null is a group and so is NaN; -0.0 is 0.0.
     """
     codes = pa.table({name: _codes(table[name].combine_chunks()) for name in columns})
     codes = codes.append_column(_AT, pa.array(range(table.num_rows), pa.int64()))

@@ -1,7 +1,7 @@
-"""Gives the rows of a task in pieces that fit into memory, whatever the size of its files.
+"""Gives the rows of a task in pieces that fit into memory, however large its files are.
 
-A task that is small is one piece. A large one is cut into slices of cells: all files are sorted by
-the leading dimensions and are read in step, from front to back.
+A small task is one piece. A large one is cut into slices of cells: all files are sorted by the
+leading dimensions and are read in step, from front to back.
 """
 
 from __future__ import annotations
@@ -32,32 +32,26 @@ from ktk_engine.local.task import Task, TaskDataset
 
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
-# Tasks of at most so many bytes are one piece.
+# Tasks of at most this many bytes are one piece.
 _WHOLE_BYTES = 128 * 1024 * 1024
 _SLICE_BYTES = 32 * 1024 * 1024
 _LEAST_SLICE_BYTES = 64 * 1024
 _SLICE_ROWS = 524_288
 _BLOCK_ROWS = 65_536
 _BLOCKS_A_SLICE = 4
-# Columns are copied a few times on their way.
+# Columns are copied a few times while they are read.
 _SLICES_IN_LIMIT = 8
-# Each is open as often as there are sets of columns that are read together.
+# Each file is open once per set of columns that are read together.
 _MOST_FILES = 200
 
 
 @dataclass(frozen=True)
 class _Extent:
-    """What has to be read of one dataset.
-
-    Attributes:
-        item: the dataset.
-        groups: row groups that may hold rows of the task, of each file.
-        width: about how many bytes a row takes in memory.
-    """
+    """What has to be read of one dataset."""
 
     item: TaskDataset
-    groups: tuple[Blocks, ...]
-    width: int
+    groups: tuple[Blocks, ...]  # row groups that may hold rows of the task, by file
+    width: int  # approximate bytes per row in memory
 
     @property
     def rows(self) -> int:
@@ -71,17 +65,9 @@ class _Extent:
 
 
 def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
-    """Give the rows of a task piece by piece.
+    """Give the rows of a task in pieces of ascending cells, each as `merged_rows` gives it.
 
-    Args:
-        run: where it runs.
-        task: any task.
-
-    Yields:
-        Rows as `merged_rows` gives them; the cells of a piece follow those of the one before.
-
-    Raises:
-        LocalEngineError: a piece does not fit into the limit of the run.
+    Raises a `LocalEngineError` if a piece exceeds the memory limit of the run.
     """
     if isinstance(task.condition, FalseCondition):
         return
@@ -117,7 +103,7 @@ def _width(run: MergeRun, item: TaskDataset) -> int:
 
 
 def _without_large_shared(task: Task, widths: Mapping[str, int]) -> Task:
-    """Let the task read its own part of a dataset whose long texts nobody knew of before."""
+    """Let the task read its own part of a shared dataset that turns out to have long texts."""
     datasets = tuple(
         replace(item, shared=item.shared and _rows(item) * widths[item.dataset] <= _WHOLE_BYTES)
         for item in task.datasets
@@ -132,9 +118,9 @@ def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent
 
 
 def _by_rows(run: MergeRun, task: Task, extents: Sequence[_Extent]) -> Iterator[pa.Table]:
-    """Give rows in pieces of about a size in bytes; all files of a place are cut at the same rows.
+    """Give rows in pieces of about equal bytes; all files at a place are cut at the same rows.
 
-    Row groups may be cut at other places in each of them, so only the seed dataset's are skipped.
+    Only the seed dataset's row groups are skipped, since others may be cut at other rows.
     """
     most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
     width = sum(extent.width for extent in extents)
@@ -157,7 +143,7 @@ def _by_rows(run: MergeRun, task: Task, extents: Sequence[_Extent]) -> Iterator[
 
 
 def _stretches(run: MergeRun, chosen: Blocks, block_rows: int) -> Iterator[tuple[int, int]]:
-    """Stretches of blocks of some rows that cover the chosen row groups of a file."""
+    """Ranges of blocks that cover the chosen row groups of a file."""
     ends = list(accumulate(row_counts(run, chosen.file)))
     start = end = 0
     for number, rows in zip(chosen.numbers, chosen.rows, strict=True):
@@ -172,8 +158,7 @@ def _stretches(run: MergeRun, chosen: Blocks, block_rows: int) -> Iterator[tuple
 class _Slices:
     """A large task, cut into slices.
 
-    Attributes:
-        obstacle: why slices are of no use; None if each fits into memory and is small.
+    `obstacle` says why slicing does not help; it is None if each slice fits into memory.
     """
 
     def __init__(self, run: MergeRun, task: Task, extents: Sequence[_Extent]) -> None:
@@ -212,7 +197,7 @@ class _Slices:
         return sum(parts, start=np.zeros(self._count, np.int64))
 
     def _obstacle(self, extents: Sequence[_Extent], sizes: Sequence[_Numbers]) -> str | None:
-        """Why slices are of no use."""
+        """Why slicing does not help."""
         opened = self._by_gap(w.is_open(self._count) for w in self._windows.values())
         if opened.max() > _MOST_FILES:
             return f"{opened.max()} large files hold the same cells; compacting unites them"
@@ -228,18 +213,18 @@ class _Slices:
         )
 
     def _scanned(self, extent: _Extent, needed: int) -> list[ScannedBlocks]:
-        """Find out where the cells of a dataset lie."""
+        """Find the cells of each part of a dataset."""
         dimensions = _compared(extent.item, self._task.range)
         rows = extent.rows * self._bytes // (_BLOCKS_A_SLICE * needed)
         rows = max(min(rows, _BLOCK_ROWS), 1)
         return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
 
     def _inside(self, cuts: pa.Table) -> pa.Table:
-        """Those cuts that lie in the range of the task."""
+        """The cuts within the range of the task."""
         return cuts.filter(evaluate(self._task.range.condition(cuts.column_names), cuts))
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows of each slice; how many cells the next one takes follows from its bytes."""
+        """The rows of each slice; the bytes of one decide how many cells the next one takes."""
         start, pace = 0, self._pace
         while start < self._count:
             before = int(self._ends[start - 1]) if start else 0
@@ -264,7 +249,7 @@ class _Slices:
 
 
 def _compared(item: TaskDataset, range_: CellRange) -> pa.Schema:
-    """The columns of a range by which rows of a dataset can be compared: leading ones."""
+    """The leading columns of a range by which rows of a dataset can be compared."""
     stored = {f.name: f for f in item.schema if not pat.is_null(f.type)}
     names = takewhile(lambda name: name in stored and name in item.cell_columns, range_.columns)
     return pa.schema([stored[name] for name in names])

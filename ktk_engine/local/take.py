@@ -1,4 +1,4 @@
-"""Takes rows of a table, however long its texts are."""
+"""Takes rows of a table, whatever the length of its texts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ BATCH_BYTES = 32 * 1024 * 1024
 def take(table: pa.Table, at: pa.Array) -> pa.Table:
     """Give rows by position; null gives a row of nulls.
 
-    Args:
-        table: any rows.
-        at: their positions.
-
-    Returns:
-        The rows; where texts of more than 2 GB meet, these columns are of Arrow's large types.
+    Columns with more than 2 GB of text come in Arrow's large types.
     """
     try:
         return table.take(at)
-    except pa.ArrowInvalid:  # offsets of 32 bits do not reach so far
+    except pa.ArrowInvalid:  # beyond 32-bit offsets
         large = pa.schema([field.with_type(_large(field.type)) for field in table.schema])
         if large.equals(table.schema):
             raise
@@ -34,20 +29,13 @@ def take(table: pa.Table, at: pa.Array) -> pa.Table:
 def batches_of(
     table: pa.Table, schema: pa.Schema, most_rows: int, most_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut rows by number and by bytes, so that no batch has texts of 2 GB.
-
-    Args:
-        table: any rows, as `take` may have given them.
-        schema: their types, without the large ones.
-        most_rows: the most rows of a batch.
-        most_bytes: about how many bytes a batch has at most.
-    """
+    """Cut rows into batches, so that none has 2 GB of text; casts large types back."""
     width = table.nbytes // max(table.num_rows, 1) + 1
     rows = max(min(most_rows, most_bytes // width), 1)
     for start in range(0, table.num_rows, rows):
         part = table.slice(start, rows)
         if not part.schema.equals(schema):
-            # A slice keeps its large offsets, and Arrow narrows no offset beyond 2 GB.
+            # A slice keeps its large offsets, and Arrow does not narrow offsets beyond 2 GB.
             part = part.take(pa.array(np.arange(part.num_rows))).cast(schema)
         yield from part.to_batches()
 

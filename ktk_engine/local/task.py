@@ -1,4 +1,4 @@
-"""A task: one piece of a plan's work, plain data that can be sent to another process."""
+"""A task: one part of a plan's work, plain data that can be sent to another process."""
 
 from __future__ import annotations
 
@@ -19,92 +19,61 @@ _VARIABLE_WIDTH = 32
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A data file to read.
-
-    Attributes:
-        key: where it lies.
-        digest: what was recorded of it; None if nothing was.
-        values: the partition values that only its path tells, by column, as Arrow gives them in
-            Python.
-        rows: how many rows it has.
-    """
+    """A data file to read."""
 
     key: str
-    digest: FileDigest | None
-    values: dict[str, Any]
+    digest: FileDigest | None  # None if none was recorded
+    values: dict[str, Any]  # partition values that only its path tells, as Python values of Arrow
     rows: int
 
 
 @dataclass(frozen=True)
 class TaskDataset:
-    """How one dataset takes part in a task.
-
-    Attributes:
-        dataset: its id.
-        files: what to read, in the order in which later files win over earlier ones.
-        schema: the columns that are needed of it, in the types of their classes.
-        join: how it is joined; `seed` for the seed dataset.
-        on: columns to join by.
-        condition: which of its rows take part.
-        overlaid: whether several files may hold one cell, of which the last one wins.
-        cell_columns: what addresses a cell in it.
-        distinct: the columns to which its rows are reduced before the join; empty if they are not.
-        shared: whether all tasks of the plan read the same few rows of it.
-        aligned: whether each of its files holds the cells of the seed dataset's file at the same
-            place, in the same order, as their digests say. Its own conditions are on cells only.
-    """
+    """How one dataset takes part in a task."""
 
     dataset: str
-    files: tuple[TaskFile, ...]
-    schema: pa.Schema
+    files: tuple[TaskFile, ...]  # later files win over earlier ones
+    schema: pa.Schema  # the needed columns, in the types of their classes
     join: Join
     on: tuple[str, ...]
     condition: Condition
-    overlaid: bool
-    cell_columns: tuple[str, ...]
+    overlaid: bool  # whether several files may hold one cell, of which the last wins
+    cell_columns: tuple[str, ...]  # the address of a cell
+    # rows are reduced to these columns before the join; empty: they are not
     distinct: tuple[str, ...]
-    shared: bool = False
+    shared: bool = False  # whether all tasks of the plan read the same few rows
+    # whether digests say that each file holds the cells of the seed dataset's file at the same
+    # place, in order; its own conditions are on cells only
     aligned: bool = False
 
 
 @dataclass(frozen=True)
 class Task:
-    """A part of a plan's rows: all rows of some partitions, or a range of one partition.
+    """A part of a plan's rows: all rows of some partitions, or a range of one partition."""
 
-    Attributes:
-        datasets: the seed dataset first, then inner joins, then left joins.
-        columns: output columns, in order.
-        condition: what is left to check after the joins.
-        distinct: the columns of which each combination of values gives one row; empty if all
-            rows are given.
-        range: which cells belong to the task, and what they can be cut by further.
-        rows: about how many rows of the seed dataset belong to it.
-        folding: how rows may be put together; None if they may not.
-    """
-
-    datasets: tuple[TaskDataset, ...]
+    datasets: tuple[TaskDataset, ...]  # the seed dataset, then inner joins, then left joins
     columns: tuple[str, ...]
-    condition: Condition
-    distinct: tuple[str, ...]
-    range: CellRange
-    rows: int
+    condition: Condition  # what remains to be checked after the joins
+    distinct: tuple[str, ...]  # each combination of values gives one row; empty: all rows
+    range: CellRange  # the task's cells, and the columns that can cut them further
+    rows: int  # approximate number of seed rows
     folding: Folding | None = None
 
     @property
     def bytes(self) -> int:
-        """About how many bytes its columns take in memory."""
+        """Approximate bytes of its columns in memory."""
         return self.rows * sum(row_width(item.schema) for item in self.datasets)
 
     @property
     def is_cut_by_rows(self) -> bool:
-        """Whether its rows may be read in any pieces: no two of them have to come together."""
+        """Whether its rows may be read in any pieces: none have to be combined."""
         (first, *others) = self.datasets
         reduced = first.overlaid or first.distinct or self.distinct
         return not reduced and all(item.aligned for item in others)
 
     @property
     def schema(self) -> pa.Schema:
-        """The types of the output columns: those of the classes."""
+        """The output columns in the types of their classes."""
         fields: dict[str, pa.Field] = {}
         for item in self.datasets:
             for field in item.schema:
@@ -113,7 +82,7 @@ class Task:
 
 
 def row_width(schema: pa.Schema) -> int:
-    """About how many bytes a row of some columns takes in memory."""
+    """Approximate bytes per row in memory."""
     width = 0
     for field in schema:
         width += max(field.type.bit_width // 8, 1) if is_fixed(field.type) else _VARIABLE_WIDTH

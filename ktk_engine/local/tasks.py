@@ -1,6 +1,6 @@
 """Cuts a plan into tasks: partitions, ranges of large ones, several small ones together.
 
-No data is read for it: snapshots and footers say all that is needed.
+It reads no data: snapshots and footers suffice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, digests_of
 from ktk_engine.store.interface import ObjectStore
 
 _TASK_ROWS = 1_000_000
-# Partitions that are put together have to be compared by their partition columns too.
+# When partitions are combined, their partition columns have to be compared too.
 _TOGETHER_ROWS = 524_288
 _TASK_BYTES = 128 * 1024 * 1024
-# Fewer rows are not worth a task of their own, though another worker has nothing to do.
+# Fewer rows are not worth a task of their own, even for an idle worker.
 _SHARED_ROWS = 131_072
-# Each file costs about a millisecond, whatever it holds.
+# Each file costs about a millisecond, whatever its size.
 _TASK_FILES = 64
 _SHARED_BYTES = 64 * 1024 * 1024
 
@@ -39,25 +39,18 @@ _Group: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Planned:
-    """A dataset of a plan with all its files.
-
-    Attributes:
-        item: how it takes part, with all files.
-        groups: for each file the partition values that it shares with the seed dataset.
-        rows: rows of each file.
-        width: about how many bytes a row takes in memory.
-        cells: digest of the cells of each file; None where there is none.
-    """
+    """A dataset of a plan with all its files."""
 
     item: TaskDataset
+    # for each file the partition values that it shares with the seed dataset
     groups: tuple[_Group, ...]
-    rows: tuple[int, ...]
-    width: int
-    cells: tuple[bytes | None, ...]
+    rows: tuple[int, ...]  # of each file
+    width: int  # approximate bytes per row in memory
+    cells: tuple[bytes | None, ...]  # digest of the cells of each file
 
     @cached_property
     def places(self) -> dict[tuple[_Group, bytes | None], int]:
-        """Numbers of the files by partition and cells; null is in no partition of a join."""
+        """Numbers of files by partition and cells; partitions with null take part in no join."""
         return {
             (group, cells): number
             for number, (group, cells) in enumerate(zip(self.groups, self.cells, strict=True))
@@ -67,17 +60,11 @@ class _Planned:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one task takes of the seed dataset.
+    """What one task takes of the seed dataset."""
 
-    Attributes:
-        files: numbers of its files.
-        range: which of their cells.
-        rows: about how many rows these are.
-    """
-
-    files: list[int]
+    files: list[int]  # their numbers
     range: CellRange
-    rows: int
+    rows: int  # approximate
 
 
 def tasks(
@@ -90,19 +77,9 @@ def tasks(
 ) -> list[Task]:
     """Cut a plan into tasks; their rows one after the other are the plan's.
 
-    Args:
-        store: where footers lie: of files of other writers, and of partitions to cut.
-        footers: what is known of files of other writers.
-        plan: any plan.
-        names: the columns to give, of those that the plan reads; None means `plan.columns`.
-        workers: how many tasks are at work at a time; so many are made of many rows at least.
-        uncut: so few rows in all are not cut for the sake of workers.
-
-    Returns:
-        The tasks, by partition values and then by the leading dimension.
-
-    Raises:
-        FormatError: a partition value that is needed cannot be read.
+    Tasks come in the order of partition values and then of the leading dimension. Footers are read
+    only for files of other writers and for partitions to cut. There are at least `workers` tasks if
+    there are many rows; up to `uncut` rows are not cut for the sake of workers.
     """
     output = tuple(plan.columns if names is None else names)
     distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
@@ -134,13 +111,7 @@ def tasks(
 
 
 def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
-    """About how many bytes the columns that a plan reads take in memory.
-
-    Args:
-        store: where footers of files of other writers lie.
-        footers: what is known of them.
-        plan: any plan.
-    """
+    """Approximate bytes in memory of the columns that a plan reads."""
     total = 0
     for item in plan.datasets:
         schema = pa.schema([item.snapshot.schema.field(name) for name in item.columns])
@@ -151,7 +122,7 @@ def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
 def _planned(
     store: ObjectStore, footers: FooterCache, plan: Plan, item: DatasetPlan, needed: set[str]
 ) -> _Planned:
-    """A dataset with all its files, reduced to the columns that are needed of it."""
+    """A dataset with all its files, reduced to the needed columns."""
     seed = plan.datasets[0]
     own = {*needed, *item.on, *item.condition.columns, *item.distinct}
     if item.join == "seed":
@@ -187,18 +158,18 @@ def _planned(
     if not within:
         groups = ((),) * len(files)
     addressed = set(item.snapshot.dimension_columns) == set(item.cell_columns).difference(keys)
-    addressed = addressed and set(keys) <= set(item.cell_columns)  # else two files may be alike
+    addressed = addressed and set(keys) <= set(item.cell_columns)  # else two files may be equal
     cells = tuple(item.files["cells"].to_pylist() if addressed else [None] * len(files))
     return _Planned(dataset, groups, rows, row_width(dataset.schema), cells)
 
 
 def _partitions(seed: DatasetPlan) -> list[str]:
-    """The partition columns of the seed dataset that address its cells."""
+    """The partition columns of the seed dataset that are part of a cell's address."""
     return [name for name in seed.cell_columns if name in seed.snapshot.partition_keys]
 
 
 def _leading(seed: DatasetPlan) -> list[str]:
-    """What addresses the cells of a partition: the first column is what its rows are sorted by."""
+    """What addresses the cells in a partition; its rows are sorted by the first column."""
     return [name for name in seed.cell_columns if name not in seed.snapshot.partition_keys]
 
 
@@ -210,7 +181,7 @@ def _value(value: Any) -> Any:
 
 
 def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int]:
-    """Rows of each file; footers are asked where a snapshot does not know."""
+    """Number of rows of each file, from the snapshot if known, otherwise from footers."""
     rows: list[int | None] = files["rows"].to_pylist()
     keys = files["key"].to_pylist()
     unknown = [key for key, count in zip(keys, rows, strict=True) if count is None]
@@ -223,10 +194,10 @@ def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int
 def _pieces(
     store: ObjectStore, plan: Plan, seed: _Planned, share: int, fitting: int
 ) -> Iterator[_Piece]:
-    """Cut the seed dataset's files into what the tasks take.
+    """Cut the seed dataset's files into the parts that tasks take.
 
-    Partitions are put together up to `fitting` rows: as many as, with the columns of all datasets,
-    are read in one piece.
+    Partitions are combined up to `fitting` rows, which can be read in one piece with the columns of
+    all datasets.
     """
     most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width, share), 1)
     together = min(most, _TOGETHER_ROWS, fitting)
@@ -253,7 +224,7 @@ def _pieces(
 def _cut_columns(plan: Plan) -> tuple[str, ...]:
     """The columns by whose values a partition may be cut, leading ones first.
 
-    Rows that become one since dimensions are dropped have to stay together.
+    Rows that become one because dimensions are dropped have to stay together.
     """
     found = _leading(plan.datasets[0])
     if plan.distinct or plan.datasets[0].distinct:
@@ -264,9 +235,9 @@ def _cut_columns(plan: Plan) -> tuple[str, ...]:
 def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:
     """Numbers of the seed dataset's files by partition, in the order of the partition values.
 
-    Those of a plain table one by one.
+    In a plain table, each file is a group.
     """
-    if not plan.datasets[0].cell_columns:  # nothing has to come together
+    if not plan.datasets[0].cell_columns:  # no rows have to be combined
         yield from ([number] for number in range(len(seed.groups)))
         return
     members: dict[_Group, list[int]] = defaultdict(list)
@@ -285,7 +256,7 @@ def _with_files(planned: _Planned, chosen: Sequence[int]) -> TaskDataset:
 
 
 def _other(other: _Planned, groups: set[_Group], many: bool) -> TaskDataset:
-    """The files of a dataset that can hold cells of some of the seed dataset's partitions."""
+    """The files of a dataset that may hold cells of some of the seed dataset's partitions."""
     names = [name for name, _ in other.groups[0]] if other.groups else []
     if not names:
         few = sum(other.rows) * other.width <= _SHARED_BYTES
@@ -295,9 +266,9 @@ def _other(other: _Planned, groups: set[_Group], many: bool) -> TaskDataset:
 
 
 def _aligned(seed: _Planned, chosen: Sequence[int], other: _Planned) -> TaskDataset | None:
-    """The files of a dataset that hold the cells of some of the seed dataset's, one by one.
+    """The files of a dataset that hold the same cells as some of the seed dataset's, one by one.
 
-    None if digests do not say so. A dataset holds a cell once, so its other files are not needed.
+    None unless digests say so. A dataset holds a cell once, so its other files are not needed.
     """
     whole = set(other.item.on) == set(seed.item.cell_columns)
     reduced = seed.item.distinct or other.item.distinct

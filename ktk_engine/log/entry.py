@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
-from ktk_engine.format.sealed import seal, unseal
+from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 
 Operation = Literal[
     "rebuild",
@@ -177,7 +177,7 @@ def render_entry(entry: LogEntry) -> bytes:
     }
     if entry.tags or entry.tagged:
         document |= {"tags": dict(entry.tags), "tagged": entry.tagged}
-    return seal(document)
+    return render_checksummed(document)
 
 
 def _format_of(entry: LogEntry) -> int:
@@ -202,7 +202,7 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         UnsupportedFormatError: it is of a newer format.
     """
     try:
-        document = unseal(data, 2, max(_FORMATS), f"Log entry {key}")
+        document = read_checksummed(data, 2, max(_FORMATS), f"Log entry {key}")
         if document["format"] not in _FORMATS:
             raise ValueError(f"it has format {document['format']!r}")
         return LogEntry(

@@ -70,14 +70,13 @@ def _role(plan: Plan, item: Ignored) -> str:
 
 
 _MOVES: dict[Movement, str] = {
-    "none": "no exchange",
+    "none": "no shuffle",
     "shared": "read for all partitions, since it has none of their columns",
 }
 
 
 def _line(plan: Plan, item: DatasetPlan) -> str:
-    tiers = " -> ".join(f"{step.files:,} {step.tier}" for step in item.steps)
-    text = f"  {item.join:5} {item.dataset}: files {tiers}{_sizes(item)}"
+    text = f"  {item.join:5} {item.dataset}: {_files(item)}{_sizes(item)}"
     if len(plan.datasets) > 1:
         text += f"; {_MOVES[movement(plan, item)]}"
     if item.overlaid:
@@ -86,6 +85,15 @@ def _line(plan: Plan, item: DatasetPlan) -> str:
         text += f"; where {to_sql(item.condition)}"
     reasons = "; ".join(step.reason for step in item.steps if step.reason)
     return text + (f" ({reasons})" if reasons else "")
+
+
+def _files(item: DatasetPlan) -> str:
+    """How many files there are, how many are opened, and how many each tier of pruning left."""
+    if not item.steps:
+        return f"files {item.files.num_rows:,}"
+    first, *tiers = item.steps
+    left = ", ".join(f"{step.tier} {step.files:,}" for step in tiers)
+    return f"files {first.files:,} -> {item.steps[-1].files:,}" + (f" ({left})" if left else "")
 
 
 def _sizes(item: DatasetPlan) -> str:

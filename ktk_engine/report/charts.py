@@ -1,7 +1,7 @@
-"""The charts of a report, as Vega-Lite.
+"""The charts of a report, in Vega-Lite.
 
-Colours are of a palette that people who see fewer colours can tell apart; text takes the page's
-colour, so that a chart fits light, dark and paper.
+The palette is safe for colour-blind readers, and text has the page's colour, so charts fit light,
+dark and paper.
 """
 
 from __future__ import annotations
@@ -23,20 +23,13 @@ from ktk_engine.report.partition_map import PartitionMap
 
 _PALETTE = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b"]
 _ROW, _BAR = 34, 26  # pixels
-# The day and the time, one below the other, so that labels are narrow.
+# The day above the time, for narrow labels.
 _MOMENT = "[utcFormat(datum.value, '%b %d'), utcFormat(datum.value, '%H:%M:%S')]"
 _WIDE = {"width": "container", "background": "transparent"}
 
 
 def charts_of(report: CubeReport) -> dict[str, dict[str, Any]]:
-    """Give the charts of a report.
-
-    Args:
-        report: what it shows.
-
-    Returns:
-        Specifications of Vega-Lite by the id of their place in the page.
-    """
+    """Vega-Lite specifications of a report's charts, by the id of their place in the page."""
     names = list(report.partitions)
     charts: dict[str, alt.Chart | alt.LayerChart] = {}
     if report.map is not None:
@@ -55,7 +48,7 @@ def charts_of(report: CubeReport) -> dict[str, dict[str, Any]]:
 
 
 def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
-    """Datasets over partitions: darker is more, a ring is missing."""
+    """Datasets over partitions: darker is more, a ring means missing."""
     cells = [asdict(cell) for cell in shown.cells]
     for measure in ("rows", "bytes", "files"):
         most: dict[str, int] = {}
@@ -105,7 +98,7 @@ def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
 
 
 def _indices(indices: Sequence[IndexSelectivity]) -> alt.LayerChart:
-    """What share of the files one value opens."""
+    """The share of the files that a query of one value opens."""
     values = [
         {**asdict(item), "index": f"{item.dataset}.{item.column}", "share": item.share}
         for item in indices
@@ -135,7 +128,7 @@ def _indices(indices: Sequence[IndexSelectivity]) -> alt.LayerChart:
 
 
 def _file_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> alt.Chart:
-    """How many files are of which size, by powers of four."""
+    """A histogram of file sizes, by powers of four."""
     values: list[dict[str, Any]] = []
     for name, column in sizes.items():
         found = Counter(int(math.log(max(item, 1), 4)) for item in column.to_pylist())
@@ -191,7 +184,7 @@ def _timeline(
 
 
 def _funnel(plan: Plan) -> alt.LayerChart:
-    """A line for each dataset: how many of its files every step leaves; paler is fewer."""
+    """A line per dataset: the files that remain after each step; paler is fewer."""
     values = [
         {
             "step": step.tier,

@@ -1,4 +1,4 @@
-"""All that a report of a cube or table shows, from documents, indices and listings alone."""
+"""The contents of a report of a cube or table, from documents, indices and listings."""
 
 from __future__ import annotations
 
@@ -32,51 +32,30 @@ MAXIMUM_COMMITS = 500
 
 @dataclass(frozen=True)
 class CubeReport:
-    """What a report shows.
+    """The contents of a report."""
 
-    Attributes:
-        made: when, by the store's clock.
-        store: the store's address.
-        description: the cube or table.
-        seed: id of the seed dataset, or of the table.
-        partitions: partitions of each dataset by id, the seed dataset first.
-        map: all datasets over the seed dataset's partitions; None where it has none.
-        file_bytes: sizes of the files of each dataset.
-        indices: how well each index chooses.
-        columns: all columns.
-        remarks: what to look after.
-        history: commits, newest first.
-        funnels: each query that was given, and its plan, or why there is none.
-    """
-
-    made: datetime
-    store: str
+    made: datetime  # by the store's clock
+    store: str  # its address
     description: CubeDescription
-    seed: str
-    partitions: Mapping[str, Partitions]
-    map: PartitionMap | None
-    file_bytes: Mapping[str, pa.Array]
+    seed: str  # the seed dataset, or the table
+    partitions: Mapping[str, Partitions]  # of each dataset, the seed dataset first
+    map: PartitionMap | None  # all datasets over the seed dataset's partitions, if it has any
+    file_bytes: Mapping[str, pa.Array]  # sizes of the files of each dataset
     indices: Sequence[IndexSelectivity]
     columns: Sequence[ColumnType]
     remarks: Sequence[Remark]
-    history: Sequence[HistoryEntry]
-    funnels: Mapping[str, Plan | str]
+    history: Sequence[HistoryEntry]  # commits, newest first
+    funnels: Mapping[str, Plan | str]  # the plan of each given query, or why there is none
 
 
 def make_report(
     store: ObjectStore, name: str, queries: Sequence[str] = (), orphans: Sequence[Orphan] = ()
 ) -> CubeReport:
-    """Collect all that a report shows; no data file of ours is opened.
+    """Collect the contents of a report without opening data files of ours.
 
-    Args:
-        store: where the cube or table lives.
-        name: its name.
-        queries: conditions whose funnels are shown, such as `dest = 'SFO'`.
-        orphans: datasets of the store that no model builds any more.
-
-    Raises:
-        DatasetNotFoundError: there is nothing of this name.
-        ConsistencyError: the cube has no seed dataset yet.
+    `queries` are conditions whose funnels are shown, such as `dest = 'SFO'`, and `orphans` are
+    datasets that no model builds any more. Raises a `ConsistencyError` if the cube has no seed
+    dataset yet.
     """
     state = find_scope(store, name)
     with state.reading():
@@ -107,7 +86,7 @@ def make_report(
 
 
 def _plan(state: State, snapshots: Mapping[str, Snapshot], query: str) -> Plan | str:
-    """The plan of a condition; the datasets that it speaks of are read."""
+    """The plan of a condition, for the datasets whose columns it has."""
     known = MetadataCache()
     try:
         if state.scope.kind != "cube":

@@ -1,4 +1,4 @@
-"""What a person should look after: what compaction and clean-up would do, skew, what is missing."""
+"""What needs attention: possible compactions and clean-ups, skew, missing partitions."""
 
 from __future__ import annotations
 
@@ -18,22 +18,16 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.report.partition_map import PartitionMap, Partitions
 
 MANY_SEGMENTS = 64
-SKEW = 10  # times the median: from there on one task works while others wait
+SKEW = 10  # times the median: beyond it, one task works while others wait
 
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing to look after.
+    """Something that needs attention."""
 
-    Attributes:
-        dataset: whose; empty for all.
-        what: what is the case.
-        fix: what to do; empty if there is nothing to do.
-    """
-
-    dataset: str
-    what: str
-    fix: str | Remedy = ""
+    dataset: str  # empty: all
+    what: str  # the finding
+    fix: str | Remedy = ""  # empty: nothing to do
 
 
 def remarks(
@@ -42,14 +36,7 @@ def remarks(
     shown: PartitionMap | None,
     orphans: Sequence[Orphan] = (),
 ) -> list[Remark]:
-    """Look for all of them.
-
-    Args:
-        state: the cube or table.
-        partitions: those of each dataset, by id.
-        shown: the map of partitions; None if there is none.
-        orphans: datasets of the store that no model builds any more.
-    """
+    """Collect all remarks."""
     found = [*_problems(state), *_compactions(state), *_segments(state), *_skew(partitions)]
     if shown is not None:
         found += _missing(shown)
@@ -88,7 +75,7 @@ def _segments(state: State) -> Iterator[Remark]:
 def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:
     for orphan in orphans:
         if orphan.uuid in state.datasets:
-            what = f"nothing of the project builds it any more; {orphan.builder} did"
+            what = f"nothing in the project builds it any more; {orphan.builder} did"
             fix = Remedy.on("drop", *cube_and_dataset(orphan.uuid))
             yield Remark(state.scope.dataset_id(orphan.uuid), what, fix)
 

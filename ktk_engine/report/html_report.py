@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: charts, scripts and styles are in it."""
+"""A report as a self-contained HTML file with charts, scripts and styles."""
 
 from __future__ import annotations
 
@@ -16,17 +16,9 @@ from ktk_engine.report.cube_report import CubeReport
 
 
 def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
-    """Render a report.
+    """Render a report as a page, with names and values of the store escaped.
 
-    Args:
-        report: what it shows.
-        voice: the words in which remedies are written.
-
-    Returns:
-        The page. Names and values of the store are escaped in it.
-
-    Raises:
-        ConfigurationError: what draws charts is not installed.
+    Raises a `ConfigurationError` if the packages for charts are not installed.
     """
     need("report", "A report", "altair", "jinja2", "vl_convert")
     from jinja2 import Environment
@@ -48,7 +40,7 @@ def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
 
 @cache
 def _scripts() -> str:
-    """Vega, Vega-Lite and Vega-Embed, as one script that fetches nothing."""
+    """Vega, Vega-Lite and Vega-Embed as one script that loads nothing."""
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
@@ -56,7 +48,7 @@ def _scripts() -> str:
 
 
 def _as_script(charts: dict[str, dict[str, Any]]) -> str:
-    """JSON that can stand in a script element."""
+    """JSON that is safe in a script element."""
     text = json.dumps(charts, default=str)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""How well a secondary index chooses files."""
+"""The selectivity of secondary indices."""
 
 from __future__ import annotations
 
@@ -21,43 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IndexSelectivity:
-    """One index of one dataset.
-
-    Attributes:
-        dataset: its id.
-        column: the indexed column.
-        values: how many different values it has.
-        files: how many files the dataset has.
-        mean: in how many of them a value is, on average.
-        largest: in how many the most frequent one is.
-    """
+    """An index of a dataset."""
 
     dataset: str
     column: str
-    values: int
-    files: int
-    mean: float
-    largest: int
+    values: int  # distinct values
+    files: int  # files of the dataset
+    mean: float  # mean number of files per value
+    largest: int  # files of the most frequent value
 
     @property
     def share(self) -> float:
-        """The share of files that a query of one value opens, on average."""
+        """The mean share of files that a query of one value opens."""
         return self.mean / self.files if self.files else 0.0
 
 
 def index_selectivity(
     store: ObjectStore, dataset: str, snapshot: Snapshot
 ) -> list[IndexSelectivity]:
-    """Read the indices of a dataset.
-
-    Args:
-        store: where it lies.
-        dataset: its id.
-        snapshot: the dataset.
-
-    Raises:
-        FormatError: an index file is damaged.
-    """
+    """Read the indices of a dataset; raises a `FormatError` if a file is damaged."""
     files, found = snapshot.file_table.num_rows, []
     for column in sorted(snapshot.with_index):
         counts = _files_a_value(store, snapshot, column)
@@ -68,7 +50,7 @@ def index_selectivity(
 
 
 def _files_a_value(store: ObjectStore, snapshot: Snapshot, column: str) -> npt.NDArray[np.int64]:
-    """In how many files each value is."""
+    """The number of files of each value."""
     if column not in snapshot.index_segments:
         key = snapshot.indices[column]
         index = get_index(store, key, snapshot.index_digests.get(key))

@@ -1,4 +1,4 @@
-"""Where the rows of a cube lie, by partition, and what its enrichments lack."""
+"""The rows of a cube by partition, and what its enrichments lack."""
 
 from __future__ import annotations
 
@@ -11,41 +11,27 @@ import pyarrow as pa
 
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX
 
-MAXIMUM_BINS = 60  # columns of the map; more could not be told apart
+MAXIMUM_BINS = 60  # columns of the map; more would be indistinguishable
 _MEASURES = ("rows", "bytes", "files")
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of one dataset.
+    """The partitions of a dataset."""
 
-    Attributes:
-        keys: its partition columns.
-        sizes: values of the partition columns -> rows, bytes and files.
-    """
-
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # its partition columns
+    # partition values -> rows, bytes and files
     sizes: Mapping[tuple[Any, ...], tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
 class MapCell:
-    """One dataset in one partition, or in several that lie beside each other.
-
-    Attributes:
-        dataset: the dataset's id.
-        label: the partition's values, or the first and the last of several.
-        partitions: how many partitions of the seed dataset these are.
-        missing: how many of them the dataset does not have.
-        rows: stored rows.
-        bytes: size of the files.
-        files: number of files.
-    """
+    """One dataset in one partition, or in several adjacent ones."""
 
     dataset: str
-    label: str
-    partitions: int
-    missing: int
+    label: str  # the partition's values, or the first and the last of several
+    partitions: int  # their number in the seed dataset
+    missing: int  # how many of them the dataset lacks
     rows: int
     bytes: int
     files: int
@@ -53,32 +39,18 @@ class MapCell:
 
 @dataclass(frozen=True)
 class PartitionMap:
-    """All datasets over the partitions of the seed dataset.
-
-    Attributes:
-        keys: the partition columns.
-        labels: the columns of the map, in order.
-        cells: its cells.
-        left_out: datasets that have not all of these partition columns.
-        missing: dataset -> partitions of the seed dataset that it lacks.
-        partitions: how many partitions the seed dataset has.
-    """
+    """All datasets over the partitions of the seed dataset."""
 
     keys: tuple[str, ...]
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # the columns of the map, in order
     cells: tuple[MapCell, ...]
-    left_out: tuple[str, ...]
-    missing: Mapping[str, int]
-    partitions: int
+    left_out: tuple[str, ...]  # datasets that lack some of the partition columns
+    missing: Mapping[str, int]  # dataset -> number of partitions that it lacks
+    partitions: int  # of the seed dataset
 
 
 def partitions_of(keys: Sequence[str], files: pa.Table) -> Partitions:
-    """Add up the files of a dataset by partition.
-
-    Args:
-        keys: its partition columns.
-        files: its files as a snapshot has them, with rows and bytes.
-    """
+    """Sum up the files of a snapshot by partition."""
     columns = {name: files[PARTITION_PREFIX + name] for name in keys}
     table = pa.table({**columns, " rows": files["rows"], " bytes": files["bytes"]})
     if not keys:
@@ -95,12 +67,7 @@ def partitions_of(keys: Sequence[str], files: pa.Table) -> Partitions:
 
 
 def partition_map(datasets: Mapping[str, Partitions], seed: str) -> PartitionMap:
-    """Put all datasets over the partitions of the seed dataset.
-
-    Args:
-        datasets: by id, the seed dataset among them.
-        seed: its id.
-    """
+    """Map all datasets to the partitions of the seed dataset."""
     keys = datasets[seed].keys
     order = sorted(datasets[seed].sizes, key=lambda values: [_sortable(v) for v in values])
     width = max(1, math.ceil(len(order) / MAXIMUM_BINS))
@@ -119,7 +86,7 @@ def partition_map(datasets: Mapping[str, Partitions], seed: str) -> PartitionMap
 
 
 def _by_keys(item: Partitions, keys: Sequence[str]) -> Mapping[tuple[Any, ...], Sequence[int]]:
-    """Sizes by the seed dataset's partition columns alone."""
+    """Sizes by only the seed dataset's partition columns."""
     if item.keys == tuple(keys):
         return item.sizes
     places = [item.keys.index(name) for name in keys]
@@ -147,5 +114,5 @@ def _label(values: Sequence[tuple[Any, ...]]) -> str:
 
 
 def _sortable(value: Any) -> tuple[str, Any]:
-    """Values of one column have one type, but for nulls."""
+    """Values of one column have one type, except for nulls."""
     return ("", "") if value is None else ("value", value)

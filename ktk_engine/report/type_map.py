@@ -1,4 +1,4 @@
-"""The columns of a cube: their classes, the types that files hold, and since when."""
+"""The columns of a cube: their classes, their types in files, and since when."""
 
 from __future__ import annotations
 
@@ -15,39 +15,24 @@ from ktk_engine.snapshot.snapshot import NULLS_PREFIX, Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.types.type_class import class_name
 
-MAXIMUM_ENTRIES = 1000  # of the log that are read; what is older is older than they
+MAXIMUM_ENTRIES = 1000  # of the log to read; earlier changes are shown as "or before"
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """One column of one dataset.
-
-    Attributes:
-        dataset: its id.
-        column: its name.
-        type_class: its type class.
-        physical: the types that its files hold.
-        since: the version from which on it has had this class; empty if nobody can tell.
-        roles: `dimension`, `partition`, `index`.
-        nulls: the share of rows without a value; None if files do not say it.
-    """
+    """A column of a dataset."""
 
     dataset: str
     column: str
     type_class: str
-    physical: tuple[str, ...]
-    since: str
-    roles: tuple[str, ...]
-    nulls: float | None
+    physical: tuple[str, ...]  # its types in files
+    since: str  # the first version with this class; empty: unknown
+    roles: tuple[str, ...]  # `dimension`, `partition`, `index`
+    nulls: float | None  # share of null rows; None if files do not say
 
 
 def type_map(state: State, snapshots: Mapping[str, Snapshot]) -> list[ColumnType]:
-    """Describe all columns of all datasets.
-
-    Args:
-        state: the scope.
-        snapshots: its datasets by id.
-    """
+    """Describe all columns of all datasets."""
     first = max(state.version - MAXIMUM_ENTRIES + 1, 1)
     links: Sequence[Link] = ()
     if state.version:
@@ -95,7 +80,7 @@ def _nulls(snapshot: Snapshot, column: str) -> float | None:
 
 
 def _since(state: State, snapshot: Snapshot, links: Sequence[Link]) -> dict[str, str]:
-    """Since which version each column has its class, by the versions that changed columns."""
+    """The first version with each column's class, from the versions that changed columns."""
     wanted = {field.name: class_name(field.type) for field in snapshot.schema}
     since: dict[str, str] = {}
     last = None
@@ -118,7 +103,7 @@ def _since(state: State, snapshot: Snapshot, links: Sequence[Link]) -> dict[str,
 
 
 def _schema_changes(uuid: str, links: Sequence[Link]) -> Iterator[tuple[Link, bool]]:
-    """The commits that made a dataset or changed its columns, newest first."""
+    """The commits that created a dataset or changed its columns, newest first."""
     for place in range(len(links) - 1, -1, -1):
         entry = links[place].entry
         if entry is None or uuid not in entry.datasets:
@@ -130,7 +115,7 @@ def _schema_changes(uuid: str, links: Sequence[Link]) -> Iterator[tuple[Link, bo
 
 
 def _schema_at(state: State, uuid: str, link: Link) -> pa.Schema | None:
-    """A dataset's columns at a version; None if a clean-up has taken what says it."""
+    """A dataset's columns at a version; None if a clean-up deleted its snapshot."""
     assert link.entry is not None
     entry = link.entry.datasets[uuid]
     try:

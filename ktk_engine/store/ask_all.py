@@ -1,4 +1,4 @@
-"""Several questions to a store, which a remote one answers at the same time."""
+"""Several requests to a store, made concurrently if it is remote."""
 
 from __future__ import annotations
 
@@ -14,17 +14,9 @@ _THREADS = 16
 
 
 def ask_all(store: ObjectStore, ask: Callable[[_T], _A], items: Iterable[_T]) -> list[_A]:
-    """Ask for each of some items; nobody waits for one answer before the next question.
+    """Call a function for each item, concurrently on a remote store; results are in order.
 
-    A local disk answers sooner than a thread starts, so there it is one after the other.
-
-    Args:
-        store: where the answers come from.
-        ask: asks for one item.
-        items: the items.
-
-    Returns:
-        The answers, in the order of the items.
+    A local disk answers faster than a thread starts, so there the calls follow each other.
     """
     wanted = list(items)
     if not store.is_remote or len(wanted) < 2:

@@ -1,4 +1,4 @@
-"""What every object store can do, whatever it is built on."""
+"""The interface of all object stores."""
 
 from __future__ import annotations
 
@@ -16,17 +16,11 @@ from ktk_engine.store.backoff import Backoff
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """What a listing tells about an object.
-
-    Attributes:
-        key: the object's key.
-        size: its size in bytes.
-        modified: when it was last written, by the store's clock; aware, UTC.
-    """
+    """An object in a listing."""
 
     key: str
-    size: int
-    modified: datetime
+    size: int  # in bytes
+    modified: datetime  # when it was last written, by the store's clock; aware, UTC
 
 
 class ObjectStore(ABC):
@@ -37,9 +31,9 @@ class ObjectStore(ABC):
 
     - a reader sees an object completely or not at all;
     - of several `put_if_absent` for one key exactly one succeeds;
-    - `ObjectNotFoundError` is raised only when the store said that there is no such object.
-      Whatever else goes wrong is a `StoreError`, after which the outcome is unknown, unless its
-      `nothing_written` says that the object surely was not written.
+    - `ObjectNotFoundError` is raised only if the store says that there is no such object.
+      Any other failure is a `StoreError`, after which the outcome is unknown, unless its
+      `nothing_written` says that the object was certainly not written.
 
     Every method validates its keys and raises `InvalidKeyError` for a bad one.
     """
@@ -47,7 +41,7 @@ class ObjectStore(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The store's address, for example `file:///data/warehouse`; never holds secrets."""
+        """The store's address, for example `file:///data/warehouse`, without secrets."""
 
     @property
     def is_remote(self) -> bool:
@@ -56,26 +50,26 @@ class ObjectStore(ABC):
 
     @property
     def is_source(self) -> bool:
-        """Whether it is files of others, which are only read, and may change under their keys."""
+        """Whether it is a source: others' files, which are only read and may change at any time."""
         return False
 
     @property
     def is_staged(self) -> bool:
-        """Whether what is committed here is held back for now: others see, and publish, nothing."""
+        """Whether commits are staged: others do not see them yet, and nothing is published."""
         return False
 
     @property
     def read_by_spark(self) -> bool:
-        """Whether Spark's own reader is used; else tasks read, which choose what they fetch."""
+        """Whether Spark's reader reads its files; otherwise tasks do, and choose what to fetch."""
         return not (self.is_remote or self.is_source)
 
     def shown(self, key: str) -> str:
-        """Give a key as people know the object."""
+        """Give a key as users know the object."""
         return key
 
     @property
     def backoff(self) -> Backoff:
-        """How long to wait before a request to this store is made again."""
+        """How long to wait before a request to this store is retried."""
         return Backoff()
 
     @abstractmethod
@@ -187,8 +181,8 @@ class ObjectStore(ABC):
                 `a/bc`. Empty for all objects.
 
         Returns:
-            The objects in code-point order of their keys, one by one. Objects that appear or
-            vanish meanwhile may be listed or not.
+            The objects in code-point order of their keys, lazily. Objects that are created or
+            deleted meanwhile may be listed or not.
 
         Raises:
             StoreError: the store could not be listed.
@@ -196,7 +190,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
-        """List the names that lie directly in a folder: one shallow listing.
+        """List the names directly in a folder: one shallow listing.
 
         Args:
             folder: key of the folder, without a trailing `/`; empty for the root.
@@ -206,8 +200,8 @@ class ObjectStore(ABC):
         Returns:
             The names of objects, and those of sub-folders with a trailing `/`, in code-point
             order. Empty if there is no such folder. A name may also be that of something that is
-            neither, such as a symbolic link: reading it is an error, so that nobody takes it for
-            an object that is gone.
+            neither, such as a symbolic link: reading it is an error, so that it is not mistaken
+            for a deleted object.
 
         Raises:
             StoreError: the folder could not be listed.
@@ -215,7 +209,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects. Missing ones are fine; folders left empty vanish.
+        """Delete objects. Missing ones are fine; folders left empty are removed.
 
         All keys are validated before the first one is deleted.
 
@@ -234,9 +228,9 @@ class ObjectStore(ABC):
 
         Args:
             key: the object's key.
-            size: its size in bytes, where it is known: a remote store need not be asked for it.
-            ranges: start and length of what is going to be read, where that is known: a remote
-                store is asked for all of it at once, in parallel.
+            size: its size in bytes if known, which saves a remote store a request.
+            ranges: start and length of what will be read, if known; a remote store fetches all of
+                it in parallel.
 
         Returns:
             A readable, seekable file. The caller closes it.
@@ -248,7 +242,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
-        """Write an object piece by piece; for large data files.
+        """Write an object piece by piece, for large data files.
 
         The object appears when the block ends without an exception, by put-if-absent. Nothing
         remains when the block raises. A killed process leaves no object, only what
@@ -281,7 +275,7 @@ class ObjectStore(ABC):
         """
 
     def list_unfinished(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """List what writers left that were killed, or have not ended yet.
+        """List what killed or running writers have not finished.
 
         Such things are in no other listing. Their keys may be given to `delete`; look at their
         age first, since a writer may be at work.

@@ -1,4 +1,4 @@
-"""Several stores, read as one: folders of datasets that lie elsewhere, beside a store's own."""
+"""Several stores read as one: a store, and folders of datasets from other stores."""
 
 from __future__ import annotations
 
@@ -21,19 +21,15 @@ SEGMENTS = "/segments/"
 
 @dataclass(frozen=True)
 class JoinedStore(ObjectStore):
-    """Reads some folders from other stores, and all else from its own; it writes nothing.
-
-    Attributes:
-        own: the store that it stands for.
-        others: name of a dataset's folder at the root -> the store that has it.
-    """
+    """Reads some folders from other stores and everything else from its own; read-only."""
 
     own: ObjectStore
+    # name of a dataset's folder at the root -> its store
     others: Mapping[str, ObjectStore] = field(default_factory=dict)
 
     def _of(self, key: str) -> ObjectStore:
         folder = validate_key(key).partition("/")[0]
-        if folder == ".ktk" and SEGMENTS in key:  # of an index: it is named after its dataset
+        if folder == ".ktk" and SEGMENTS in key:  # of an index, named after its dataset
             folder = key.rpartition("/")[2].rsplit(".", 2)[0]
         return self.others.get(folder, self.own)
 

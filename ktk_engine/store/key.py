@@ -1,4 +1,4 @@
-"""Keys: the names of objects in a store. They are built and validated here and nowhere else."""
+"""Keys, the names of objects in a store: built and validated only here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ktk_engine.errors import InvalidKeyError
 
 MAX_SEGMENT_BYTES = 255
 MAX_KEY_BYTES = 1024
-# So that each name that is made of a dataset's is one segment of a key: its document in Kartothek's
-# longest encoding has 33 letters more, its snapshot after many attempts fewer.
+# So that each name made of a dataset's name is one segment of a key: its document in Kartothek's
+# longest encoding has 33 more letters, its snapshot after many attempts fewer.
 MAX_UUID_LETTERS = 222
 
 _FORBIDDEN_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
@@ -17,21 +17,11 @@ _UUID = re.compile(r"[a-zA-Z0-9+\-_]+")
 
 
 def validate_key(key: str) -> str:
-    """Check that a key is a safe relative path.
+    """Return a key unchanged if it is a safe relative path, else raise an `InvalidKeyError`.
 
-    A key consists of segments separated by `/`. No segment is empty, `.` or `..`; there are no
-    backslashes and no control characters. So a key normalises to itself and cannot leave the
-    folder under which it is used (Kartothek follows
-    `../outside` in its documents).
-
-    Args:
-        key: the key. A segment has at most 255 bytes in UTF-8, the key at most 1024.
-
-    Returns:
-        The key, unchanged.
-
-    Raises:
-        InvalidKeyError: the key breaks a rule.
+    Segments are separated by `/`. None is empty, `.` or `..`, and there are no backslashes or
+    control characters. So a key cannot leave the folder under which it is used (Kartothek follows
+    `../outside` in its documents). A segment has at most 255 bytes in UTF-8, a key at most 1024.
     """
     segments = key.split("/")
     if "" in segments or "." in segments or ".." in segments:
@@ -39,7 +29,7 @@ def validate_key(key: str) -> str:
             f"invalid key {key!r}: a path segment is empty, '.' or '..'; "
             "keys are relative paths without them"
         )
-    # The usual key is printable ASCII: one fast test instead of the thorough ones.
+    # Most keys are printable ASCII: one fast test replaces the thorough ones.
     if key.isascii() and key.isprintable() and "\\" not in key:
         too_long = len(key) > MAX_KEY_BYTES or max(map(len, segments)) > MAX_SEGMENT_BYTES
     else:
@@ -53,50 +43,25 @@ def validate_key(key: str) -> str:
 
 
 def join_key(*parts: str) -> str:
-    """Join parts to a key.
-
-    Args:
-        *parts: keys or segments, each without a leading or trailing `/`.
-
-    Returns:
-        The parts with `/` between them.
-
-    Raises:
-        InvalidKeyError: the result is not a valid key; also when a part is empty.
-    """
+    """Join keys or segments with `/`; raises an `InvalidKeyError` if the result is invalid."""
     return validate_key("/".join(parts))
 
 
 def inside(key: str, folder: str) -> str:
-    """Check that a key lies inside a folder; for every key that was read from a document.
+    """Return a key unchanged if it is inside a folder, for keys that come from documents.
 
-    Args:
-        key: the key.
-        folder: the key of the folder, for example a dataset's uuid.
-
-    Returns:
-        The key, unchanged.
-
-    Raises:
-        InvalidKeyError: the key is invalid, or lies elsewhere.
+    Raises an `InvalidKeyError` otherwise.
     """
     validate_key(key)
     if not key.startswith(folder + "/"):
-        raise InvalidKeyError(f"invalid key {key!r}: it lies outside the folder {folder!r}")
+        raise InvalidKeyError(f"invalid key {key!r}: it is outside the folder {folder!r}")
     return key
 
 
 def validate_uuid(uuid: str) -> str:
-    r"""Check the uuid of a dataset: `[a-zA-Z0-9+\-_]+`, as in Kartothek.
+    r"""Return the uuid of a dataset unchanged if it matches `[a-zA-Z0-9+\-_]+`, as in Kartothek.
 
-    Args:
-        uuid: the uuid.
-
-    Returns:
-        The uuid, unchanged.
-
-    Raises:
-        InvalidKeyError: it contains another character, or is empty or too long for a file name.
+    Raises an `InvalidKeyError` otherwise, also if it is too long for a file name.
     """
     if not isinstance(uuid, str):
         raise InvalidKeyError(f"the name of a cube or dataset must be text, but is {uuid!r}")
@@ -108,16 +73,9 @@ def validate_uuid(uuid: str) -> str:
 
 
 def check_new_uuid(uuid: str) -> str:
-    """Check the uuid that a new dataset is to have; one that exists may be longer.
+    """Return the uuid of a new dataset unchanged; existing ones may be longer.
 
-    Args:
-        uuid: the uuid.
-
-    Returns:
-        The uuid, unchanged.
-
-    Raises:
-        InvalidKeyError: it contains another character, or the names of files have no room for it.
+    Raises an `InvalidKeyError` if it is invalid, or too long for the names of its files.
     """
     if isinstance(uuid, str) and len(uuid) > MAX_UUID_LETTERS:
         raise InvalidKeyError(
@@ -128,14 +86,7 @@ def check_new_uuid(uuid: str) -> str:
 
 
 def is_uuid(uuid: str) -> bool:
-    """Tell whether a text has the form of a dataset's uuid.
-
-    Args:
-        uuid: the text.
-
-    Returns:
-        Whether `validate_uuid` accepts its characters.
-    """
+    """Tell whether `validate_uuid` accepts the characters of a text."""
     return _UUID.fullmatch(uuid) is not None
 
 

@@ -1,4 +1,4 @@
-"""From a store's address to the store."""
+"""Opens a store from its address."""
 
 from __future__ import annotations
 
@@ -18,28 +18,19 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|(file):/", re.IGNORECASE)
 
 
 def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> ObjectStore:
-    """Open the store at an address. Nothing is read or created.
+    """Open the store at an address without reading or creating anything.
 
-    Args:
-        url: a path of the local disk (a relative one starts at the current folder), a URL
-            `file:///...`, percent-encoded, or an object store: `s3://bucket/prefix`, `gs://...`,
-            `az://...`, `abfss://...`.
-        options: settings of an object store, keys among them; the local disk has none.
-
-    Returns:
-        The store.
-
-    Raises:
-        ConfigurationError: the address is neither a path nor a URL of a supported scheme, or a
-            folder on the way is named like `x=y`, which Spark would read as a partition column
-            (from trials with Spark 4.3).
+    The address is a path of the local disk, a percent-encoded URL `file:///...`, or an object
+    store: `s3://bucket/prefix`, `gs://...`, `az://...`, `abfss://...`. Only object stores have
+    options, which may hold keys. Raises a `ConfigurationError` for other addresses, and for a
+    folder named like `x=y`, which Spark would read as a partition column (tried with Spark 4.3).
     """
     if not isinstance(url, str | Path):
         raise ConfigurationError(
             f"the address of a store must be a path or a URL, as text or as a Path, but is {url!r}"
         )
     if options is not None and not isinstance(options, Mapping):
-        # Its value may be a key.
+        # Its value may be a secret.
         raise ConfigurationError(
             "storage_options must be a mapping of settings of an object store to their values, "
             f"but is of type {type(options).__name__}"
@@ -55,7 +46,7 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
         root = os.path.abspath(path)
     except OSError as error:
         raise ConfigurationError(
-            f"the store's path {path!r} starts at the current folder, which is gone: change to "
+            f"the store's path {path!r} is relative to the current folder, which is gone: go to "
             "another folder, or give the whole path"
         ) from error
     for folder in root.split("/"):
@@ -66,14 +57,14 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
             )
         if "=" in folder:
             raise ConfigurationError(
-                f"the store {root!r} lies in a folder named {folder!r}; Spark would read that as "
+                f"the store {root!r} is in a folder named {folder!r}; Spark would read that as "
                 "a partition column of every dataset. Use a folder without '=' in its path"
             )
     return LocalStore(root)
 
 
 def cloud_of(url: str) -> str:
-    """Tell which cloud an address is of: `s3`, `gs` or `az`; empty for a path or a `file:` URL."""
+    """The cloud of an address: `s3`, `gs` or `az`; empty for a path or a `file:` URL."""
     match = _SCHEME.match(url)
     scheme = SCHEMES.get((match[1] or "").lower(), "") if match else ""
     return "az" if scheme == "abfss" else scheme
@@ -85,7 +76,7 @@ def _path_of_url(url: str) -> str:
         return url
     scheme = (match[1] or match[2]).lower()
     if scheme != "file":
-        # Only the scheme: such URLs often contain credentials.
+        # Show only the scheme: such URLs often contain credentials.
         raise ConfigurationError(
             f"stores of the scheme '{scheme}://' are not supported. Use a path of the local "
             f"disk, file:///..., {FORMS}"

@@ -1,4 +1,4 @@
-"""A store some of whose objects are kept in memory: only who holds it sees what was changed."""
+"""A store that keeps some objects in memory: changes are visible only through it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,25 @@ from ktk_engine.store.key import validate_key
 
 
 class OverlayStore(ObjectStore):
-    """Lies over another store: what is changed here, nobody sees there.
+    """Covers another store with changes that are invisible there.
 
-    Documents are held back in memory; all other objects, such as data files with names of their
-    own, are written to the store beneath at once. What is not held back is read from there.
-
-    Threads may share it. A pickled one is the store beneath: tasks read and write data files.
+    Documents are held back in memory. All other objects, such as data files with unique names, are
+    written to the store beneath at once. Safe between threads. It pickles as the store beneath,
+    since tasks only read and write data files.
     """
 
     def __init__(self, beneath: ObjectStore, holds_back: Callable[[str], bool]) -> None:
-        """Lie over a store; nothing is read.
-
-        Args:
-            beneath: the store.
-            holds_back: whether the object of a key is kept in memory when it is changed.
-        """
+        """Cover a store; `holds_back` says whether a changed object stays in memory."""
         self.beneath = beneath
         self._holds_back = holds_back
         self._lock = threading.RLock()
-        # None for what was deleted, with the time.
+        # With the time of the change; None for deleted objects.
         self._changed: dict[str, tuple[bytes | None, datetime]] = {}
-        # Folder -> the first name in it from which on only what is held back is seen.
+        # Folder -> the first name from which on the store beneath is hidden.
         self._cut: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """Show what lies beneath."""
+        """Show the store beneath."""
         return f"{type(self).__name__}({self.beneath!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -51,27 +45,19 @@ class OverlayStore(ObjectStore):
         return _itself, (self.beneath,)
 
     def cut(self, key: str) -> None:
-        """See no object of the store beneath any more at a key or after it.
-
-        Args:
-            key: names of its folder are cut from its own on, in code-point order.
-        """
+        """Hide the objects of the store beneath in a key's folder, from its own name on."""
         folder, _, name = key.rpartition("/")
         with self._lock:
             self._cut[folder] = min(name, self._cut.get(folder, name))
 
     def held_back(self, prefix: str) -> dict[str, bytes | None]:
-        """What was changed here, by key; None for what was deleted.
-
-        Args:
-            prefix: the start of the wanted keys.
-        """
+        """Changes by key, with a given prefix; None for deleted objects."""
         with self._lock:
             changed = sorted(self._changed.items())
         return {key: data for key, (data, _) in changed if key.startswith(prefix)}
 
     def forget(self) -> None:
-        """Drop all that is held back, and see what lies beneath again."""
+        """Discard all changes."""
         with self._lock:
             self._changed.clear()
             self._cut.clear()
@@ -129,7 +115,7 @@ class OverlayStore(ObjectStore):
             return
         with self._lock:
             if self.exists(key):
-                raise ObjectExistsError(f"{key!r} exists already in {self.url}")
+                raise ObjectExistsError(f"{key!r} already exists in {self.url}")
             self._change(key, data)
 
     def replace(self, key: str, data: bytes, token: str) -> None:
@@ -166,7 +152,7 @@ class OverlayStore(ObjectStore):
     def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
         """See `ObjectStore.list_names`.
 
-        A folder whose objects were all deleted here is listed still.
+        A folder whose objects were all deleted here is still listed.
         """
         below = f"{folder}/" if folder else ""
         listed = self.beneath.list_names(folder, prefix, since)
@@ -199,7 +185,7 @@ class OverlayStore(ObjectStore):
         return self.beneath.open_read(key, size, ranges) if data is None else pa.BufferReader(data)
 
     def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
-        """See `ObjectStore.open_write`; what is written piece by piece is never held back."""
+        """See `ObjectStore.open_write`; never held back."""
         return self.beneath.open_write(key)
 
     def now(self) -> datetime:
@@ -215,10 +201,9 @@ class OverlayStore(ObjectStore):
         return self.beneath.list_unfinished(prefix)
 
     def _known(self, key: str) -> bytes | None:
-        """What is held back of an object; None if the store beneath has it, or nobody.
+        """The held-back content of an object, None without one.
 
-        Raises:
-            ObjectNotFoundError: it was deleted here, or is cut off.
+        Raises an `ObjectNotFoundError` if it was deleted or cut here.
         """
         with self._lock:
             data, _ = self._changed.get(validate_key(key), (None, None))

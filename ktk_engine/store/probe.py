@@ -1,4 +1,4 @@
-"""Tries what commits rely on in a store, and leaves no object behind."""
+"""Tries what commits need of a store, and leaves no object behind."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ FOLDER = ".ktk/probe"
 
 
 def probe(store: ObjectStore) -> None:
-    """Write, read, replace and delete an object.
+    """Write, read, replace and delete an object; in a folder, the lock file remains.
 
-    Args:
-        store: the store; in a folder, the lock that all its writers share stays behind.
-
-    Raises:
-        StoreError: the store cannot be written, or does not keep a promise of `ObjectStore`.
+    Raises a `StoreError` if that fails or breaks a promise of `ObjectStore`.
     """
     key = f"{FOLDER}/{uuid.uuid4().hex}"
     store.put_if_absent(key, b"one")
@@ -29,7 +25,7 @@ def probe(store: ObjectStore) -> None:
             pass
         content, token = store.get_with_token(key)
         if content != b"one":
-            raise StoreError(_broken(store, "it does not give back what was written"))
+            raise StoreError(_broken(store, "it does not return what was written"))
         store.replace(key, b"three", token)
         try:
             store.replace(key, b"four", token)

@@ -1,4 +1,4 @@
-"""What was read from a store, kept for others: bounded, shared by threads, read once."""
+"""A bounded cache of what was read from a store, shared by threads."""
 
 from __future__ import annotations
 
@@ -13,19 +13,13 @@ V = TypeVar("V")
 
 
 class ReadCache(Generic[K, V]):
-    """Values by key; the least recently used ones go when all are too large together.
+    """An LRU cache of values that never change under their key.
 
-    For what never changes under its key. Any thread may ask at any time; of several that ask for
-    a value that is not there, one reads it and the others wait.
+    Of several threads that get a missing value, one reads it and the others wait.
     """
 
     def __init__(self, largest: int, size: Callable[[V], int]) -> None:
-        """Keep nothing yet.
-
-        Args:
-            largest: how large all values may be together; the newest one is kept in any case.
-            size: how large a value is, in the same unit; asked once a value.
-        """
+        """`largest` limits the sum of all sizes, except that the newest value is always kept."""
         self._largest = largest
         self._size = size
         self._lock = threading.Lock()
@@ -34,7 +28,7 @@ class ReadCache(Generic[K, V]):
         self._reading: dict[K, Future[V]] = {}
 
     def known(self, key: K) -> V | None:
-        """Give a value if it is there, else None; nothing is read."""
+        """Give a cached value, or None; reads nothing."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -42,12 +36,7 @@ class ReadCache(Generic[K, V]):
             return self._values[key][0]
 
     def get(self, key: K, read: Callable[[], V]) -> V:
-        """Give a value, read now if it is not there.
-
-        Args:
-            key: its key.
-            read: reads it. What it raises is raised here, and the next caller reads again.
-        """
+        """Give a value, and read it if needed; after an error the next caller reads again."""
         while True:
             with self._lock:
                 if key in self._values:

@@ -1,4 +1,4 @@
-"""A warehouse: a root whose folders are schemas, each of them one Kartothek store."""
+"""A warehouse: a root whose folders are schemas, each of them a Kartothek store."""
 
 from __future__ import annotations
 
@@ -28,21 +28,16 @@ _IGNORED, _IGNORE_ALL = ".gitignore", b"# Data, not source.\n*\n"
 
 
 class Warehouse:
-    """The schemas under one root.
+    """The schemas under one root; safe between threads.
 
-    Schemas are opened once; stores keep no state but their address. Threads may share it.
-
-    Attributes:
-        options: settings of object stores; may hold secrets.
+    Schemas are opened once, and stores have no state except for their address. `options` are
+    settings of object stores, which may hold secrets.
     """
 
     def __init__(self, url: str | Path, options: Mapping[str, Any] | None = None) -> None:
-        """Name a warehouse; nothing is read or made.
+        """Name a warehouse without reading or creating anything.
 
-        Args:
-            url: address of the root.
-            options: settings of object stores, of which the root's kind takes what it knows:
-                they also apply to other stores of that kind.
+        The options also apply to other stores of the same kind.
         """
         self._url = str(url).rstrip("/") or "/"
         self.options = dict(options or {})
@@ -53,34 +48,29 @@ class Warehouse:
 
     @property
     def url(self) -> str:
-        """The root's address; never holds secrets."""
+        """The root's address, without secrets."""
         return self._root.url
 
     @property
     def published(self) -> Warehouse:
-        """The warehouse as everybody sees it; a staged run sees another one."""
+        """The warehouse as others see it, which differs in a staged run."""
         return self
 
     def probe(self) -> None:
-        """Try what commits rely on at the root; see `store.probe`."""
+        """Try what commits need at the root; see `store.probe`."""
         self._hide_from_git()
         probe(self._root)
 
     def schemas(self) -> list[str]:
-        """Names of the schemas, sorted: one listing and a few look-ups."""
+        """Names of the schemas, sorted; costs one listing and a few lookups."""
         names = [name.rstrip("/") for name in self._root.list_names() if name.endswith("/")]
         return [name for name in names if is_uuid(name) and self._is_schema(name)]
 
     def find_schema(self, name: str) -> ObjectStore | None:
-        """Open a schema, None if there is none of this name.
+        """Open a schema by its name, in any case, or another store by its address.
 
-        Args:
-            name: the schema's name, in any letter case, or the address of any other store, to
-                read from it.
-
-        Raises:
-            ConsistencyError: names of several schemas differ from it in letter case only.
-            DatasetNotFoundError: nothing lies at this address.
+        None if there is no such schema. Raises a `ConsistencyError` if several names differ only by
+        case, and a `DatasetNotFoundError` for an empty address.
         """
         if is_store_address(name):
             return self._at_address(name)
@@ -90,7 +80,7 @@ class Warehouse:
         return None if found is None else self._open(found)
 
     def _spelled(self, name: str) -> str | None:
-        """The name of a schema that exists, as it was made."""
+        """The name of an existing schema as it was created."""
         if not is_uuid(name):
             return None
         folders = [item.rstrip("/") for item in self._root.list_names() if item.endswith("/")]
@@ -104,11 +94,10 @@ class Warehouse:
         return next(iter(found), None)
 
     def create_schema(self, name: str) -> ObjectStore:
-        """Open a schema, made first if there is none; one of other letter case is the same.
+        """Open a schema, in any case, and create it if needed.
 
-        Raises:
-            ConfigurationError: the name holds characters that no schema may have.
-            StoreError: an object store does not keep the promises that commits rely on.
+        Raises a `ConfigurationError` for unusable names, and a `StoreError` if the store breaks a
+        promise that commits rely on.
         """
         check_schema_name(name)
         self._hide_from_git()
@@ -117,30 +106,30 @@ class Warehouse:
         if store.is_remote:
             if store.exists(STORE_KEY):
                 return store
-            probe(store)  # some servers ignore conditions, and overwrite
+            probe(store)  # some servers ignore conditions and overwrite
         with suppress(ObjectExistsError):
             store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
         return store
 
     def drop_schema(self, name: str) -> None:
-        """Delete a schema with everything in it. A schema that does not exist is fine."""
+        """Delete a schema with everything in it; a missing one is fine."""
         store = self.find_schema(name)
         if store is None:
             return
         keys = [info.key for info in (*store.list(), *store.list_unfinished())]
-        # The mark goes last, so that a half-deleted schema is still seen as one.
+        # The marker goes last, so that a half-deleted schema is still a schema.
         store.delete([key for key in keys if key != STORE_KEY])
         store.delete([STORE_KEY])
         self._stores.pop(Identifier(name), None)
 
     def _hide_from_git(self) -> None:
-        """Let git ignore a folder that is made now: data is not part of a project."""
+        """Let git ignore a new folder, since data is not part of a project."""
         if isinstance(self._root, LocalStore) and not self._root.root.exists():
             with suppress(ObjectExistsError):
                 self._root.put_if_absent(_IGNORED, _IGNORE_ALL)
 
     def _at_address(self, url: str) -> ObjectStore:
-        """Open a store that is not a folder of this warehouse."""
+        """Open a store outside this warehouse."""
         store = self._outside.get(url)
         if store is None:
             store = self._opened(url)
@@ -152,35 +141,31 @@ class Warehouse:
         return self._outside.setdefault(url, store)
 
     def _open(self, name: str) -> ObjectStore:
-        # One step each, so that a schema that another thread drops is not an error in between.
+        # One step each, so that another thread may drop a schema in between.
         key = Identifier(name)
         return self._stores.get(key) or self._stores.setdefault(
             key, self._opened(f"{self._url}/{name}")
         )
 
     def _opened(self, url: str) -> ObjectStore:
-        """Open a store, with the settings if they are meant for its kind."""
+        """Open a store, with the options if they are for its kind."""
         meant = cloud_of(url) and cloud_of(url) == (self._cloud or cloud_of(url))
         return open_store(url, self.options if meant else None)
 
     def _is_schema(self, name: str) -> bool:
-        """A folder with our mark, or with documents of Kartothek's."""
+        """Whether a folder has our marker or documents of Kartothek."""
         if self._root.exists(f"{name}/{STORE_KEY}"):
             return True
         return any(".by-dataset-metadata." in item for item in self._root.list_names(name))
 
 
 def is_store_address(schema: str) -> bool:
-    """Whether this stands for a store anywhere, and not for a schema: those have no slash."""
+    """Whether this is the address of a store; names of schemas have no slash."""
     return "/" in schema
 
 
 def check_schema_name(name: str) -> None:
-    """Refuse a schema name that cannot be a folder or a Kartothek store.
-
-    Raises:
-        ConfigurationError: with the allowed characters.
-    """
+    """Refuse a schema name that cannot be a folder or a Kartothek store."""
     try:
         validate_key(name)
     except InvalidKeyError as error:

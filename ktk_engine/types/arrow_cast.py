@@ -1,4 +1,4 @@
-"""Casts that not every version of Arrow can do."""
+"""Casts that some versions of Arrow lack."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ _FINDS_FIELDS_BY_NAME = int(pa.__version__.split(".")[0]) >= 20
 
 
 def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values to another type, safely; fields of structs go by their names.
+    """Cast values safely; fields of structs are matched by name.
 
-    Raises:
-        pa.ArrowInvalid: a value does not fit.
+    Raises a `pa.ArrowInvalid` if a value does not fit.
     """
     values = plain_values(values)
     try:
         return values.cast(target, safe=True)
     except pa.ArrowTypeError:
-        # Before Arrow 20 the fields have to be in one order.
+        # Before Arrow 20 the fields must be in the same order.
         if _FINDS_FIELDS_BY_NAME or not _same_fields(values.type, target):
             raise
     except pa.ArrowIndexError:
-        pass  # under a null struct, Arrow's own arrays have places beyond their dictionary's end
+        pass  # under a null struct, Arrow's arrays have indices beyond the dictionary
     try:
         return pa.array(values.to_pylist(), target)
     except (OverflowError, ValueError) as error:
@@ -35,9 +34,8 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
 def plain_values(values: pa.Array) -> pa.Array:
     """Give the same values in the `plain_type` of their type.
 
-    Raises:
-        pa.ArrowNotImplementedError: this version of Arrow cannot convert views.
-        pa.ArrowInvalid: there are more elements of lists than a list has room for.
+    Raises a `pa.ArrowNotImplementedError` if this version of Arrow cannot convert views, and a
+    `pa.ArrowInvalid` if a list would have too many elements.
     """
     t, plain = values.type, plain_type(values.type)
     if t.equals(plain):
@@ -47,10 +45,10 @@ def plain_values(values: pa.Array) -> pa.Array:
     if pat.is_run_end_encoded(t):
         return plain_values(pc.run_end_decode(values))
     if pat.is_dictionary(t):
-        # Arrow cannot take from views, so the few distinct values leave their layout first.
+        # Arrow cannot take from views, so the few distinct values are converted first.
         return pc.take(plain_values(values.dictionary), values.indices)
     if pat.is_struct(t):
-        # Flattened: under a null struct, places may lie beyond the end of a dictionary.
+        # Flattened: under a null struct, indices may be beyond the end of a dictionary.
         parts = [plain_values(part) for part in values.flatten()]
         return pa.StructArray.from_arrays(parts, fields=list(plain), mask=values.is_null())
     if pat.is_map(t):
@@ -63,7 +61,7 @@ def plain_values(values: pa.Array) -> pa.Array:
         start, size = values.offset * t.list_size, len(values) * t.list_size
         parts_ = plain_values(values.values.slice(start, size))
         return pa.FixedSizeListArray.from_arrays(parts_, type=plain, mask=values.is_null())
-    if is_list(t):  # Arrow's own cast of list views gives wrong offsets
+    if is_list(t):  # Arrow's cast of list views gives wrong offsets
         made = pa.LargeListArray if pat.is_large_list(t) else pa.ListArray
         elements = plain_values(pc.list_flatten(values))
         return made.from_arrays(
@@ -73,7 +71,7 @@ def plain_values(values: pa.Array) -> pa.Array:
 
 
 def _offsets(values: pa.Array, lengths: pa.Array) -> pa.Array:
-    """Where each list begins, and where the last one ends; null where the list is null."""
+    """The start of each list and the end of the last; null where the list is null."""
     ends = pc.cumulative_sum_checked(pc.fill_null(lengths, 0))
     starts = pa.concat_arrays([pa.array([0], ends.type), ends])
     absent = pa.concat_arrays([values.is_null(), pa.array([False])])

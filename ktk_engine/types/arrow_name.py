@@ -1,6 +1,6 @@
-"""Names of types: reading Arrow and SQL names, writing Arrow names and Spark SQL names.
+"""Names of types: reads Arrow and SQL names, writes Arrow and Spark SQL names.
 
-`columns: data_type` in a model's YAML accepts both kinds of names; messages print them.
+`columns: data_type` in a model's YAML accepts both kinds, and messages print them.
 """
 
 from __future__ import annotations
@@ -68,31 +68,31 @@ _PLAIN_FIELD = re.compile(r"\w+\Z")
 
 @dataclass
 class _Tokens:
-    """The tokens of a type's name and the place of the reader in them."""
+    """The tokens of a type's name, and the reader's position."""
 
     text: str
     tokens: list[str] = field(default_factory=list)
     at: int = 0
 
     def peek(self, ahead: int = 0) -> str:
-        """Give a coming token, or an empty text at the end."""
+        """Give a later token, or "" at the end."""
         place = self.at + ahead
         return self.tokens[place] if place < len(self.tokens) else ""
 
     def take(self) -> str:
-        """Give the next token and step over it."""
+        """Give the next token and advance."""
         token = self.peek()
         self.at += 1
         return token
 
     def skip(self, token: str) -> bool:
-        """Step over a token if it is the next one."""
+        """Advance over a token if it is the next one."""
         found = self.peek().lower() == token
         self.at += found
         return found
 
     def expect(self, token: str) -> None:
-        """Step over a token that has to come now."""
+        """Advance over a token, which must be the next one."""
         if not self.skip(token):
             raise TypeClassError(f"`{self.text}` is not a type: expected `{token}` {self._where()}")
 
@@ -105,26 +105,16 @@ class _Tokens:
         return int(token)
 
     def _where(self) -> str:
-        """Name the place of the reader."""
+        """Describe the reader's position."""
         return f"before `{self.peek()}`" if self.peek() else "at the end"
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Read the name of a type.
+    """Read the name of a type, in Arrow (`list<item: int64>`) or SQL (`array<bigint>`).
 
-    Arrow names are those that pyarrow prints; names that are not all word characters may stand
-    in backticks as fields of a struct. Where SQL and Arrow differ, SQL's `timestamp` is
-    timestamp[us, tz=UTC] and Arrow's has a unit in brackets; `float` has 32 bits in both.
-
-    Args:
-        text: an Arrow name (`uint32`, `list<item: int64>`, `timestamp[us, tz=UTC]`,
-            `dictionary<string>`) or a SQL name (`bigint`, `array<string>`, `numeric(10,2)`).
-
-    Returns:
-        The Arrow type.
-
-    Raises:
-        TypeClassError: the text is not a type's name; the message names the nearest one.
+    Arrow names are those that pyarrow prints; in structs, names of fields may be in backticks.
+    Where SQL and Arrow differ, SQL's `timestamp` is timestamp[us, tz=UTC] and Arrow's has a unit in
+    brackets; `float` has 32 bits in both. Raises a `TypeClassError` that suggests the nearest name.
     """
     tokens = _Tokens(text)
     for match in _TOKEN.finditer(text.strip()):
@@ -133,8 +123,7 @@ def parse_type(text: str) -> pa.DataType:
     opened = accumulate((token in "<(") - (token in ">)") for token in tokens.tokens)
     if max(opened, default=0) > MAX_NESTING:
         raise TypeClassError(
-            f"`{text[:60]}...` has more than {MAX_NESTING} levels of nesting, and nobody could "
-            "read it"
+            f"`{text[:60]}...` has more than {MAX_NESTING} levels of nesting, which is the limit"
         )
     try:
         result = _type(tokens)
@@ -146,14 +135,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def arrow_name(t: pa.DataType) -> str:
-    """Print a type so that `parse_type` reads it back.
-
-    Args:
-        t: an Arrow type that has a class.
-
-    Returns:
-        pyarrow's name; fields of structs are in backticks where their name needs it.
-    """
+    """Print a type as pyarrow does, so that `parse_type` reads it back."""
     if isinstance(t, TypeWithoutClass):
         return t.spark_name
     if pat.is_struct(t):
@@ -174,18 +156,10 @@ def arrow_name(t: pa.DataType) -> str:
 
 
 def sql_name(t: pa.DataType) -> str:
-    """Name the Spark SQL type of a type's class, as it is written in a cast.
+    """Name the Spark SQL type of a type's class, as in a cast.
 
-    Args:
-        t: an Arrow type that has a class.
-
-    Returns:
-        For example `bigint` for every signed integer, `decimal(20,0)` for every unsigned one
-        (decision 12), `timestamp_ntz` for timestamps without and `timestamp` for those with
-        a zone (decision 7).
-
-    Raises:
-        TypeClassError: the type has no class.
+    For example `bigint` for signed integers, `decimal(20,0)` for unsigned ones (decision 12),
+    `timestamp_ntz` for timestamps without and `timestamp` for those with a zone (decision 7).
     """
     normalize(t)
     return _sql_name(t)
@@ -219,7 +193,7 @@ def _sql_name(t: pa.DataType) -> str:
 
 
 def _field_name(name: str) -> str:
-    """Print the name of a nested field, in backticks where it needs them."""
+    """Print the name of a nested field, in backticks if needed."""
     if _PLAIN_FIELD.match(name):
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -246,7 +220,7 @@ def _type(tokens: _Tokens) -> pa.DataType:
 
 
 def _nullable(tokens: _Tokens) -> bool:
-    """Step over "not null" and tell whether it was missing."""
+    """Advance over "not null" and tell whether it was missing."""
     if tokens.skip("not"):
         tokens.expect("null")
         return False
@@ -254,7 +228,7 @@ def _nullable(tokens: _Tokens) -> bool:
 
 
 def _named_field(tokens: _Tokens, default: str | None = None) -> pa.Field:
-    """Read `name: type`; the name may be missing where there is a default."""
+    """Read `name: type`; the name is optional if there is a default."""
     name = default
     if default is None or tokens.peek(1) == ":":
         name = tokens.take()
@@ -265,7 +239,7 @@ def _named_field(tokens: _Tokens, default: str | None = None) -> pa.Field:
 
 
 def _list(name: str, tokens: _Tokens) -> pa.DataType:
-    """Read a list's element, and the size of a list of fixed size."""
+    """Read a list's element type, and the size of a fixed-size list."""
     tokens.expect("<")
     item = _named_field(tokens, default="item")
     tokens.expect(">")
@@ -294,7 +268,7 @@ def _struct(_name: str, tokens: _Tokens) -> pa.DataType:
 
 
 def _map(_name: str, tokens: _Tokens) -> pa.DataType:
-    """Read key and value of a map."""
+    """Read the key and value types of a map."""
     tokens.expect("<")
     key = _type(tokens)
     _nullable(tokens)
@@ -309,7 +283,7 @@ def _map(_name: str, tokens: _Tokens) -> pa.DataType:
 
 
 def _dictionary(_name: str, tokens: _Tokens) -> pa.DataType:
-    """Read a dictionary: pyarrow's long form, or the values alone."""
+    """Read a dictionary: pyarrow's long form, or only the value type."""
     tokens.expect("<")
     values, indices, ordered = None, pa.int32(), False
     while not tokens.skip(">"):
@@ -330,7 +304,7 @@ def _dictionary(_name: str, tokens: _Tokens) -> pa.DataType:
 
 
 def _temporal(name: str, tokens: _Tokens) -> pa.DataType:
-    """Read a date, time or timestamp with a unit and a zone in brackets, or SQL's time(6)."""
+    """Read a date, time or timestamp with unit and zone in brackets, or SQL's time(6)."""
     if tokens.skip("("):
         tokens.number()
         tokens.expect(")")

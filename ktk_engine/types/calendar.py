@@ -1,7 +1,7 @@
-"""Time zones, and the dates and times that calendars have: those of the years 1 to 9999.
+"""Time zones, and the dates and times of calendars: those of the years 1 to 9999.
 
-Arrow's numbers go further. What lies beyond (DuckDB's `infinity` among it) could be stored, but
-Python, pandas and Spark fail when they show or compare it.
+Arrow's numbers go further. Values beyond, such as DuckDB's `infinity`, could be stored, but Python,
+pandas and Spark fail when they show or compare them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from ktk_engine.types.type_class import is_list
 
-# That of a session that nobody asked; no literal that needs it can be read.
+# The zone of a session whose zone is unknown; literals that need it are refused.
 UNKNOWN_ZONE = ""
 
 _DAY = 86_400
@@ -25,7 +25,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def time_zone(name: str) -> tzinfo | None:
-    """Give a session's time zone by its name; None for one that only Spark knows."""
+    """A session's time zone by its name; None for one that only Spark knows."""
     if name in ("UTC", "Z", "Etc/UTC"):
         return UTC
     try:
@@ -35,14 +35,9 @@ def time_zone(name: str) -> tzinfo | None:
 
 
 def beyond_calendar(values: pa.Array) -> pa.Array | None:
-    """Find dates and times that no calendar has.
+    """Flag the values, in their plain type, that contain a date or time outside of calendars.
 
-    Args:
-        values: values in their plain type.
-
-    Returns:
-        A mask, one flag a value; a nested value has the flag if anything in it has. None if
-        there is none.
+    None if there is no such value.
     """
     t = values.type
     if not len(values) or not _has_times(t):
@@ -75,7 +70,7 @@ def beyond_calendar(values: pa.Array) -> pa.Array | None:
 
 @lru_cache(4096)
 def _has_times(t: pa.DataType) -> bool:
-    """Whether values of a type may lie beyond; nanoseconds do not reach that far."""
+    """Whether values of a type may be beyond; nanoseconds do not reach that far."""
     if pat.is_timestamp(t):
         return bool(t.unit != "ns")
     if pat.is_date(t) or pat.is_time(t):
@@ -84,7 +79,7 @@ def _has_times(t: pa.DataType) -> bool:
 
 
 def _bounds(t: pa.DataType) -> tuple[int, int]:
-    """The first and last number of a type that lies within."""
+    """The first and last number of a type within calendars."""
     if pat.is_date32(t):
         return _FIRST_DAY, _LAST_DAY
     unit = _PER_SECOND["ms" if pat.is_date64(t) else t.unit]

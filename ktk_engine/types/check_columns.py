@@ -1,6 +1,6 @@
-"""All checks of the columns that are to be written, one after the other.
+"""All checks of the columns to be written, one after the other.
 
-What a column may be refused for begins here; see docs/design/writing.md, The gate.
+Every refusal of a column starts here; see docs/design/writing.md, The gate.
 """
 
 from __future__ import annotations
@@ -31,32 +31,20 @@ ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
 
 @dataclass(frozen=True)
 class ColumnRules:
-    """What a dataset asks of the columns that are written to it.
-
-    Attributes:
-        dimension_columns: columns that address a cell.
-        partition_by: columns by which files are laid out.
-        indexes: further columns with a secondary index.
-        hidden: names that the dataset's cube would not show.
-        declared: types of columns, as the model's YAML gives them.
-        contract: whether there may be no other columns than the declared ones.
-        shared: fields of columns that other datasets have as well, which settle classes that
-            Spark has no word for (decision 12).
-        committed: the dataset's schema; None if nothing that it has binds the write.
-        on_schema_change: which differences from it are accepted.
-        keeps_rows: whether rows of the dataset stay.
-    """
+    """The rules of a dataset for the columns that are written to it."""
 
     dimension_columns: Sequence[str] = ()
     partition_by: Sequence[str] = ()
-    indexes: Sequence[str] = ()
-    hidden: Collection[str] = ()
+    indexes: Sequence[str] = ()  # further columns with a secondary index
+    hidden: Collection[str] = ()  # names that the dataset's cube does not show
+    # types of columns from the model's YAML
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
-    contract: bool = False
+    contract: bool = False  # whether columns have to be declared
+    # columns that other datasets also have, which settle classes that Spark lacks (decision 12)
     shared: Iterable[pa.Field] = ()
-    committed: pa.Schema | None = None
-    on_schema_change: OnSchemaChange = "fail"
-    keeps_rows: bool = False
+    committed: pa.Schema | None = None  # the dataset's schema, if it binds the write
+    on_schema_change: OnSchemaChange = "fail"  # which differences from it are accepted
+    keeps_rows: bool = False  # whether rows of the dataset stay
 
     @property
     def configured(self) -> set[str]:
@@ -66,30 +54,17 @@ class ColumnRules:
 
 @dataclass(frozen=True)
 class CheckedColumns:
-    """What comes of the checks.
+    """The outcome of the checks."""
 
-    Attributes:
-        model: the schema to store, without the columns that are left out.
-        committed: the dataset's schema, without the columns that go.
-        findings: what is refused; a column is refused for one reason.
-        notes: what was accepted, for the run's message.
-        storable: whether files can hold the columns; if not, nothing else was checked.
-    """
-
-    model: pa.Schema
-    committed: pa.Schema | None
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
-    storable: bool = True
+    model: pa.Schema  # the schema to store, without ignored columns
+    committed: pa.Schema | None  # the dataset's schema, without dropped columns
+    findings: tuple[Finding, ...]  # refusals, at most one per column
+    notes: tuple[str, ...] = ()  # accepted differences, for the run's message
+    storable: bool = True  # whether files can hold the columns; if not, nothing else was checked
 
 
 def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
-    """Check columns: what is declared, what can be stored, roles and names, what is committed.
-
-    Args:
-        model: the schema of what is to be written.
-        rules: what the dataset asks of it.
-    """
+    """Check declarations, storability, roles and names, and the committed schema."""
     committed = rules.committed
     if deep := check_nesting(model):
         return CheckedColumns(model, committed, tuple(deep), storable=False)
@@ -112,26 +87,19 @@ def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
 
 
 def unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
-    """Give new findings on columns that have none yet: one reason a column is enough."""
+    """Give new findings on columns without one: one reason per column is enough."""
     columns = {finding.column for finding in found}
     return [finding for finding in new if finding.column not in columns]
 
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What comes of the differences between a model and the committed schema.
+    """The outcome of comparing a model with the committed schema."""
 
-    Attributes:
-        model: the model's schema, without the columns that are left out.
-        committed: the committed schema, without the columns that go.
-        findings: the differences that are refused; a class never changes.
-        notes: what was accepted, for the run's message.
-    """
-
-    model: pa.Schema
-    committed: pa.Schema
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
+    model: pa.Schema  # without ignored columns
+    committed: pa.Schema  # without dropped columns
+    findings: tuple[Finding, ...]  # refused differences; a class never changes
+    notes: tuple[str, ...]  # accepted differences, for the run's message
 
 
 def change_schema(
@@ -141,21 +109,13 @@ def change_schema(
     configured: Collection[str] = (),
     keeps_rows: bool = False,
 ) -> SchemaChange:
-    """Judge the differences between a model and its dataset.
+    """Decide about the differences between a model and its dataset.
 
-    Args:
-        committed: the dataset's schema.
-        model: the schema of what is to be written.
-        policy: `fail` refuses every difference; `append_new_columns` takes new columns, which
-            old files read as null; `sync_all_columns` also lets columns go; `ignore` leaves
-            the model's new columns out.
-        configured: columns that the configuration names, which `ignore` cannot leave out.
-        keeps_rows: whether rows of the dataset stay.
-
-    Returns:
-        The outcome. Columns that the model lacks are refused but by `sync_all_columns`: a
-        rebuild would lose their values. Where rows stay, their values do as well, and with
-        `append_new_columns` the new rows have null there, as dbt says.
+    `fail` refuses them all. `append_new_columns` adds new columns, which old files read as null.
+    `sync_all_columns` also drops columns. `ignore` leaves the model's new columns out, except for
+    `configured` ones. Otherwise, missing columns are refused, since a rebuild would lose their
+    values. If rows stay, their values do too, so `append_new_columns` accepts missing columns as
+    null, as in dbt.
     """
     findings = compare_schemas(committed, model)
     unknown = [item.column for item in findings if item.rule == "unknown"]
@@ -185,7 +145,7 @@ def change_schema(
 
 
 def _alike_names(model: pa.Schema) -> list[Finding]:
-    """Columns, and fields of one struct, that Spark cannot tell apart: it ignores letter case."""
+    """Columns, and fields of a struct, that differ only by case, which Spark ignores."""
     first: dict[Identifier, str] = {}
     findings = []
     for item in model:
@@ -199,7 +159,7 @@ def _alike_names(model: pa.Schema) -> list[Finding]:
 
 
 def _reserved_names(model: pa.Schema, rules: ColumnRules) -> Iterator[Finding]:
-    """Columns whose name no column may have, or does not allow their role."""
+    """Columns whose name is reserved, or unfit for their role."""
     for item in model:
         problem = own_name_problem(item.name)
         if problem is not None:
@@ -214,7 +174,7 @@ def _reserved_names(model: pa.Schema, rules: ColumnRules) -> Iterator[Finding]:
 
 
 def _hidden_columns(model: pa.Schema, hidden: Collection[str]) -> Iterator[Finding]:
-    """Payload columns that no cube would show; in another role they have a finding already."""
+    """Payload columns that cubes do not show; in other roles they have a finding already."""
     for item in model:
         if item.name in hidden:
             reason = "a cube does not show columns of this name, which Kartothek keeps for itself"

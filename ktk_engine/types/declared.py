@@ -1,9 +1,8 @@
-"""Types that a model's YAML declares: what the writer stores, and what contradicts them.
+"""Types that a model's YAML declares: what to store, and what contradicts them.
 
-Spark has no word for unsigned integers, zones and a few more (decisions 7 and 12), so a
-declaration, or else what is committed, settles the class of what Spark gives instead: decimals
-without a fraction and signed integers for unsigned ones, UTC for another zone. The writer then
-checks every value.
+Spark lacks unsigned integers, zones and a few more (decisions 7 and 12), so the declared or else
+the committed class applies to what Spark gives instead: decimals without a fraction and signed
+integers for unsigned ones, UTC for another zone. The writer then checks every value.
 """
 
 from __future__ import annotations
@@ -26,16 +25,10 @@ _Settle = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 def apply_declared(
     model: pa.Schema, declared: Mapping[str, pa.DataType], *, contract: bool = False
 ) -> tuple[pa.Schema, list[Finding]]:
-    """Give a model's columns the declared types.
+    """Give a model's columns the declared types, together with the contradictions.
 
-    Args:
-        model: the schema as Spark gives it.
-        declared: types by column name.
-        contract: whether the model has to have exactly these columns.
-
-    Returns:
-        The schema to store, and the contradictions: columns of another class, declared columns
-        that the model lacks, and with a contract columns that are not declared.
+    These are columns of another class, declared columns that the model lacks and, with a contract,
+    columns that are not declared.
     """
     findings: list[Finding] = []
     fields: list[pa.Field] = []
@@ -62,17 +55,10 @@ def apply_declared(
 
 
 def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
-    """Read decimals without a fraction as unsigned integers where those are committed.
+    """Read decimals without a fraction as unsigned integers where those are committed or declared.
 
-    Spark has no unsigned type and gives decimal(20,0) (decision 12). The writer checks every
-    value; this only settles the class, at any depth.
-
-    Args:
-        committed: the committed (or declared) schema.
-        model: the schema as Spark gives it.
-
-    Returns:
-        The model's schema with uint64 in place of such decimals.
+    Spark has no unsigned type and gives decimal(20,0) (decision 12). This only decides the class,
+    at any depth; the writer checks every value.
     """
     known = {field.name: field.type for field in committed}
     fields = [
@@ -87,28 +73,18 @@ def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
 def with_known_classes(
     model: pa.Schema, known: Iterable[pa.Field], declared: Collection[str]
 ) -> pa.Schema:
-    """Give columns that nothing declares the classes that are known of them, as files hold them.
-
-    Args:
-        model: the schema as Spark gives it.
-        known: fields of columns that are committed, of its dataset or of others.
-        declared: names of the columns that are declared.
-    """
+    """Give undeclared columns the committed class of their dataset or of others, as in files."""
     model = adopt_unsigned(pa.schema([item for item in known if item.name not in declared]), model)
-    # Files hold microseconds (decision 7); what is finer is refused while writing.
+    # Files hold microseconds (decision 7); finer values are refused while writing.
     return pa.schema([item.with_type(stored_type(item.type)) for item in model])
 
 
 def stored_type(t: pa.DataType) -> pa.DataType:
-    """Give the type that files hold for a declared one.
+    """Give the type in files for a declared one.
 
-    Args:
-        t: a declared type.
-
-    Returns:
-        The type itself, but microseconds for nanoseconds (decision 7), date32 for date64
-        (decision 10), and otherwise `plain_type`, but dictionaries of text and bytes, which
-        Parquet keeps; at any depth.
+    It is the same, with microseconds for nanoseconds (decision 7), date32 for date64 (decision 10),
+    and otherwise the `plain_type`, except for dictionaries of text and bytes, which Parquet keeps;
+    at any depth.
     """
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
@@ -134,25 +110,25 @@ def stored_type(t: pa.DataType) -> pa.DataType:
 
 
 def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType | None:
-    """Settle the class of a flat type by what is declared for it; None leaves it as it is."""
+    """The class of a flat type by its declaration; None leaves it."""
     if pat.is_unsigned_integer(declared) and pat.is_signed_integer(model):
         return pa.uint64()
     if pat.is_timestamp(declared) and pat.is_timestamp(model):
-        # An instant is the same in each zone; Spark gives all of them in UTC.
+        # An instant is the same in every zone; Spark gives all of them in UTC.
         instant = model.tz == "UTC" and declared.tz is not None
         return pa.timestamp("us", declared.tz) if instant else model
     return _as_committed(declared, model)
 
 
 def _as_committed(committed: pa.DataType, model: pa.DataType) -> pa.DataType | None:
-    """Settle the class of a flat type by what is committed of it; None leaves it as it is."""
+    """The class of a flat type by what is committed; None leaves it."""
     if pat.is_unsigned_integer(committed) and pat.is_decimal(model) and model.scale == 0:
         return pa.uint64()
     return None
 
 
 def _settled(known: pa.DataType, model: pa.DataType, settle: _Settle) -> pa.DataType:
-    """Settle the classes of what Spark gives by a type that is known of it, at any depth."""
+    """Apply the classes of a known type to what Spark gives, at any depth."""
     known, plain = unwrap(known), unwrap(model)
     found = settle(known, plain)
     if found is not None:
@@ -170,16 +146,16 @@ def _settled(known: pa.DataType, model: pa.DataType, settle: _Settle) -> pa.Data
 
 
 def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> Remedy:
-    """Say how to cast the column to the declared class, or what else to declare."""
+    """Say how to cast the column to the declared class, or what to declare instead."""
     if class_problem(declared) is not None or class_problem(model) is not None:
         return Remedy("declare_class")
     cast = cast_to(name, model, declared)
-    # The declaration stands already: what is missing is the instant.
+    # It is declared already: what is missing is the instant.
     return cast_of(name, pa.timestamp("us", "UTC")) if cast.kind == "give_zone" else cast
 
 
 def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
-    """A column that a contract does not name."""
+    """A column that is missing in a contract."""
     near = nearest_name(field.name, candidates)
     reason = "missing in contract" + (f"; did you mean {near}?" if near else "")
     fix = Remedy("declare", column=field.name)
@@ -189,7 +165,7 @@ def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
 
 
 def _absent(name: str, declared: pa.DataType, candidates: set[str]) -> Finding:
-    """A declared column that the rows lack."""
+    """A declared column that is missing in the rows."""
     near = nearest_name(name, candidates)
     reason = Message("missing in definition, though ", Remedy("declared"))
     fix = Remedy("select_or_undeclare", column=name)

@@ -1,4 +1,4 @@
-"""The name that somebody probably meant, and how messages ask for it."""
+"""Suggests the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from ktk_engine.types.identifier import names_alike
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Find the name that somebody probably meant.
-
-    Args:
-        name: a name that is unknown.
-        known: the names that exist.
-
-    Returns:
-        The nearest name, differing letter case first, or None if none is near.
-    """
+    """The nearest known name, preferring one that differs only by case; None if none is near."""
     names = sorted(set(known))
     if same := names_alike(name, names):
         return same[0]
@@ -27,21 +19,12 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = "`{}`") -> str:
-    """Ask for the nearest name, as a sentence after another one.
-
-    Args:
-        name: a name that is unknown.
-        known: the names that exist.
-        form: how the message writes names.
-
-    Returns:
-        The question with a space before it; empty if no name is near.
-    """
+    """Suggest the nearest name in a sentence with a leading space; empty if no name is near."""
     near = nearest_name(name, known)
     return f" Did you mean {form.format(near)}?" if near is not None else ""
 
 
 def did_you_mean_clause(name: str, known: Iterable[str]) -> str:
-    """Ask for the nearest name within a sentence, after a semicolon; see `did_you_mean`."""
+    """Suggest the nearest name after a semicolon; see `did_you_mean`."""
     near = nearest_name(name, known)
     return f"; did you mean `{near}`?" if near is not None else ""

@@ -1,4 +1,4 @@
-"""Casts that change no value: which values another type of the same class cannot hold."""
+"""Casts that change no value, and the values that a type of the same class cannot hold."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from ktk_engine.types.type_class import is_list
 def cast_exactly(
     values: pa.Array, target: pa.DataType
 ) -> tuple[pa.Array | None, pa.Array | None, str]:
-    """Cast values, and tell which of them the target cannot hold.
-
-    Args:
-        values: values of any type.
-        target: another type of the same class.
-
-    Returns:
-        The values in the target type, or None with a mask of the misfits and what Arrow says.
-    """
+    """Cast values within their class, or give a mask of the misfits with Arrow's message."""
     error = ""
     cast = None
     try:
@@ -37,15 +29,7 @@ def cast_exactly(
 
 
 def misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Find the values that do not survive a cast.
-
-    Args:
-        values: values of any type.
-        target: another type of the same class.
-
-    Returns:
-        A mask, one flag a value; a nested value is a misfit if anything in it is.
-    """
+    """Flag the values that do not survive a cast within their class; nested ones as a whole."""
     if is_list(values.type) and is_list(target):
         return _list_misfits(values, target)
     if pat.is_map(values.type) and pat.is_map(target):
@@ -65,7 +49,7 @@ def misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _may_round(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether a cast that Arrow calls safe may change a float, at any depth."""
+    """Whether a cast that Arrow considers safe may change a float, at any depth."""
     if pat.is_floating(source) and pat.is_floating(target):
         return bool(source.bit_width > target.bit_width)
     if is_list(source) and is_list(target):
@@ -83,7 +67,7 @@ def _may_round(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _flat_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Try each distinct value; only runs where a cast of all has failed."""
+    """Try each distinct value; needed only after a cast of all has failed."""
     try:
         values.cast(target, safe=True)
         return _nothing(values)
@@ -100,7 +84,7 @@ def _flat_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _list_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """A list is a misfit if one of its elements is, or if it has not the size that is asked."""
+    """Flag lists with a misfit, or of another than the fixed size."""
     parents = pc.list_parent_indices(values)
     wrong = parents.filter(misfits(pc.list_flatten(values), target.value_type))
     rows = pa.array(range(len(values)), parents.type)
@@ -113,7 +97,7 @@ def _list_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _map_part(values: pa.MapArray, part: str) -> pa.Array:
     """Give the keys or items of maps as lists."""
-    whole = values.take(pa.array(range(len(values)), pa.int64()))  # without an offset
+    whole = values.take(pa.array(range(len(values)), pa.int64()))  # drops the offset
     return pa.ListArray.from_arrays(whole.offsets, getattr(whole, part))
 
 

@@ -1,4 +1,4 @@
-"""What a type check found about one column, and all findings as one table."""
+"""The findings of type checks, one per column, and their table."""
 
 from __future__ import annotations
 
@@ -30,31 +30,22 @@ Rule = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """One column that breaks a rule.
-
-    Attributes:
-        column: the column's name.
-        committed: the type that holds so far, None where the column is new.
-        model: the type that is given, None where it lacks the column.
-        reason: why this is refused, in the words of the specification.
-        fix: what to write instead, where possible the exact cast.
-        rule: the kind of rule: "class" (another class than committed), "missing" and
-            "unknown" columns, "duplicate" names, "storable" (no file can hold the type),
-            "shared" (another class in another dataset of the cube), "owner" (payload of
-            another dataset), "role" (not as dimension, partition or index column), "declared"
-            (not what is declared), "contract" (not declared at all).
-    """
+    """A column that breaks a rule."""
 
     column: str
-    committed: pa.DataType | None
-    model: pa.DataType | None
-    reason: str | Spoken
-    fix: str | Spoken
+    committed: pa.DataType | None  # the type so far; None for a new column
+    model: pa.DataType | None  # the given type; None if the column is missing
+    reason: str | Spoken  # why it is refused
+    fix: str | Spoken  # what to write instead, if possible the exact cast
+    # "class" (not the committed one), "missing" and "unknown" columns, "duplicate" names,
+    # "storable" (no file can hold the type), "shared" (not the class in other datasets of the
+    # cube), "owner" (payload of another dataset), "role" (unfit as dimension, partition or index
+    # column), "declared" (not as declared), "contract" (not declared)
     rule: Rule
 
     @property
     def is_declared(self) -> bool:
-        """Whether the other type is declared; nothing needs to be committed yet."""
+        """Whether the other type is declared and not necessarily committed."""
         return self.rule in ("declared", "contract")
 
     @property
@@ -68,14 +59,7 @@ class Finding:
         return None if self.model is None else class_name(self.model)
 
     def as_dict(self, voice: Voice = PYTHON) -> dict[str, str | None]:
-        """Give the finding as data for JSON.
-
-        Args:
-            voice: the words in which reason and fix are written.
-
-        Returns:
-            The attributes, types by name, with both classes.
-        """
+        """Give the finding as JSON data, with types by name and their classes."""
         return {
             "column": self.column,
             "committed_class": self.committed_class,
@@ -90,7 +74,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class FindingsTable:
-    """Findings as a table, which has other widths in another voice; see `findings_table`."""
+    """Findings as a table, whose widths depend on the voice; see `findings_table`."""
 
     findings: tuple[Finding, ...]
 
@@ -108,15 +92,7 @@ class FindingsTable:
 
 
 def findings_table(findings: Iterable[Finding], voice: Voice = PYTHON) -> str:
-    """Lay findings out as an aligned table in Markdown's form.
-
-    Args:
-        findings: the findings, in the order of the lines; columns that are fine have none.
-        voice: the words in which remedies are written.
-
-    Returns:
-        Lines without a line break at the end; "-" stands where there is no type.
-    """
+    """Format findings as an aligned Markdown table without a final line break."""
     findings = tuple(findings)
     rows = [_headings(findings, voice), *(_cells(finding, voice) for finding in findings)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -128,17 +104,10 @@ def findings_table(findings: Iterable[Finding], voice: Voice = PYTHON) -> str:
 def raise_findings(
     findings: Sequence[Finding], where: str, columns: int | None = None, note: object = ""
 ) -> NoReturn:
-    """Refuse a write with all findings at once.
+    """Raise a `TypeClassError` with all findings, at least one.
 
-    Args:
-        findings: at least one finding.
-        where: what was checked, as in "model prices -> dataset geodata++prices".
-        columns: the number of the given columns, for the last line; those that it lacks come to
-            it.
-        note: a further sentence for the last line.
-
-    Raises:
-        TypeClassError: always; its `findings` are the findings.
+    `where` says what was checked, as in "model prices -> dataset geodata++prices". `columns` is the
+    number of given columns, to which missing ones are added.
     """
     count = len({finding.column for finding in findings})
     lacking = len({finding.column for finding in findings if finding.model is None})
@@ -162,7 +131,7 @@ def _type_name(t: pa.DataType) -> str:
 
 
 def _headings(findings: Sequence[Finding], voice: Voice) -> tuple[str, ...]:
-    """Give the first line, which says where the types come from that others are compared with."""
+    """The headings, which say where the types come from that others are compared with."""
     found = {finding.is_declared for finding in findings if finding.committed is not None}
     words = {False: "committed", True: "declared"}
     which = " or ".join(words[is_declared] for is_declared in sorted(found or {False}))
@@ -171,7 +140,7 @@ def _headings(findings: Sequence[Finding], voice: Voice) -> tuple[str, ...]:
 
 
 def _cells(finding: Finding, voice: Voice) -> tuple[str, ...]:
-    """Give the texts of one line."""
+    """The texts of a line."""
     data = finding.as_dict(voice)
     keys = ("column", "committed_class", "committed_type", "model_class", "model_type")
     texts = [data[key] or "-" for key in (*keys, "reason", "fix")]
@@ -179,6 +148,6 @@ def _cells(finding: Finding, voice: Voice) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Write one line of the table."""
+    """Format a line of the table."""
     padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
     return f"| {' | '.join(padded)} |"

@@ -1,6 +1,6 @@
 """Names of relations and columns as SQL compares them.
 
-Spark takes two names for one if they are equal in lower case. That is not case folding, for which
+In Spark two names are the same if they are equal in lower case. That is not case folding, where
 `Maße` is `Masse`, and Unicode's normal forms are not applied. See docs/names.md.
 """
 
@@ -12,12 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Identifier:
-    """A name of a relation, schema, tag or column.
+    """A name of a relation, schema, tag or column, as it was written.
 
-    It equals no text, so that a look-up by a text cannot miss it without a word.
-
-    Attributes:
-        text: the name as it was written, which is what people are shown.
+    It never equals a text, so that looking one up by a text cannot fail silently.
     """
 
     text: str
@@ -33,9 +30,9 @@ class Identifier:
 
 
 class Name(tuple[str, ...]):
-    """A name in parts, unquoted and with the letters that were written: schema and name, say.
+    """A name in unquoted parts with their original case, such as schema and name.
 
-    It is the tuple of its parts. `key` is what SQL compares of it.
+    It is the tuple of its parts; `key` is what SQL compares.
     """
 
     __slots__ = ()
@@ -46,7 +43,7 @@ class Name(tuple[str, ...]):
 
     @property
     def key(self) -> tuple[Identifier, ...]:
-        """The parts, of which letter case is ignored."""
+        """The parts, compared without case."""
         return tuple(map(Identifier, self))
 
     def __str__(self) -> str:
@@ -57,15 +54,9 @@ NO_NAME = Name()
 
 
 def find_name(name: str, known: Iterable[str]) -> str | None:
-    """Find the name that is meant, as it is spelled.
+    """The known name that is meant: the exact one, else the only one that equals it in SQL.
 
-    Args:
-        name: as it was given, in any letter case.
-        known: the names that there are.
-
-    Returns:
-        The name itself if it is known; else the only one that equals it for SQL. None if there is
-        no such name, or several.
+    None if there is no such name, or several.
     """
     names = tuple(known)
     if name in names:
@@ -75,19 +66,19 @@ def find_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def names_alike(name: str, known: Iterable[str]) -> list[str]:
-    """Give the names, each once, that equal a name for SQL; the name itself is among them."""
+    """The distinct names that equal a name in SQL, including itself."""
     wanted = Identifier(name)
     return [other for other in dict.fromkeys(known) if Identifier(other) == wanted]
 
 
 def find_names(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Give names as they are spelled where they are known; see `find_name`. Others stay."""
+    """Spell names as they are known; unknown ones stay. See `find_name`."""
     find = name_finder(known)
     return tuple(found if (found := find(name)) is not None else name for name in names)
 
 
 def name_finder(known: Iterable[str]) -> Callable[[str], str | None]:
-    """Give what finds many names among the same ones, each as `find_name` does."""
+    """A function like `find_name` for many names among the same known ones."""
     there = dict.fromkeys(known)
     alike: dict[Identifier, list[str]] = {}
     for name in there:
@@ -101,7 +92,7 @@ def name_finder(known: Iterable[str]) -> Callable[[str], str | None]:
 
 
 def first_pair_alike(names: Iterable[str]) -> tuple[str, str] | None:
-    """Find two names that SQL could not tell apart: an earlier one and a later one."""
+    """The first two names that SQL cannot distinguish, in their order."""
     seen: dict[Identifier, str] = {}
     for name in names:
         if (other := seen.setdefault(Identifier(name), name)) != name:

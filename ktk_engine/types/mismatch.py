@@ -1,4 +1,4 @@
-"""Comparing two types by class: the first difference with its path, or the common container."""
+"""Compares two types by class: the first difference with its path, or the common container."""
 
 from __future__ import annotations
 
@@ -38,35 +38,21 @@ _REASONS: dict[frozenset[str], str] = {
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first place where two types are not of one class.
+    """The first place where two types have different classes."""
 
-    Attributes:
-        path: where, as in `address.zip` (struct field), `tags[]` (element of a list) or
-            `m{key}` and `m{value}` (of a map); empty for the type itself.
-        left: the first type at this place.
-        right: the second type at this place.
-        reason: why the two do not mix.
-    """
-
+    # as in `address.zip` (struct field), `tags[]` (list element) or `m{key}` and `m{value}` (map);
+    # empty for the type itself
     path: str
-    left: pa.DataType
+    left: pa.DataType  # the first type at this place
     right: pa.DataType
-    reason: str
+    reason: str  # why they do not mix
 
 
 def mismatch(left: pa.DataType, right: pa.DataType, path: str = "") -> Mismatch | None:
-    """Compare two types by class.
+    """Compare two types by class; None if they are compatible.
 
-    Symmetric up to the order of `left` and `right`; transitive apart from null, which is
-    compatible with everything at any depth.
-
-    Args:
-        left: an Arrow type.
-        right: another Arrow type.
-        path: the name of the column, with which the result's path begins.
-
-    Returns:
-        The first difference, or None if the types are compatible.
+    Symmetric up to the order of `left` and `right`; transitive apart from null, which is compatible
+    with everything at any depth. `path` is the column's name.
     """
     problem = class_problem(left) or class_problem(right)
     if problem is not None:
@@ -77,20 +63,10 @@ def mismatch(left: pa.DataType, right: pa.DataType, path: str = "") -> Mismatch 
 
 
 def merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Give the container that holds the values of both types.
+    """Give the container that holds the values of both types, in normal form.
 
-    A null takes the other's class at any depth (decision 11); decimals get the wider
-    precision (decision 8).
-
-    Args:
-        left: an Arrow type.
-        right: another Arrow type.
-
-    Returns:
-        The container, in normal form.
-
-    Raises:
-        TypeClassError: the types are not compatible.
+    Null takes the other's class at any depth (decision 11); decimals get the wider precision
+    (decision 8). Raises a `TypeClassError` if the types are incompatible.
     """
     found = mismatch(left, right)
     if found is not None:
@@ -135,14 +111,14 @@ def _compare_structs(left: pa.StructType, right: pa.StructType, path: str) -> Mi
 
 
 def _family(t: pa.DataType) -> str:
-    """Name the kind of class, without its parameters."""
+    """Name the class without its parameters."""
     if is_list(t):
         return "list"
     return class_name(t).partition(" ")[0].partition("[")[0].partition("(")[0].partition("<")[0]
 
 
 def _reason(left: pa.DataType, right: pa.DataType) -> str:
-    """Say why two different classes do not mix, with the number that does not fit."""
+    """Say why two classes do not mix, with an example of a number that does not fit."""
     known = _REASONS.get(frozenset({_family(left), _family(right)}))
     if known is not None:
         return known
@@ -158,7 +134,7 @@ def _reason(left: pa.DataType, right: pa.DataType) -> str:
 
 
 def _last_digit(scale: int) -> str:
-    """Write the smallest step of a decimal of a scale, which a smaller scale cannot hold."""
+    """The smallest step of a decimal, which a smaller scale cannot hold."""
     return f"0.{'0' * (scale - 1)}1" if scale > 0 else f"1{'0' * -scale}"
 
 

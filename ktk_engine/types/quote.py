@@ -1,4 +1,4 @@
-"""Quoting for Spark SQL: the one place that writes names and values into SQL text."""
+"""Quoting for Spark SQL: the only place that writes names and values into SQL text."""
 
 from __future__ import annotations
 
@@ -23,54 +23,26 @@ _ESCAPES = str.maketrans(
 
 
 def quote_identifier(name: str) -> str:
-    """Write a name in SQL.
-
-    Args:
-        name: a column's name.
-
-    Returns:
-        The name in backticks, backticks in it doubled.
-    """
+    """Write a name in backticks, with backticks in it doubled."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def readable_identifier(name: str) -> str:
-    """Write a name in SQL for people, with backticks only where it needs them.
-
-    Args:
-        name: a column's name.
-
-    Returns:
-        SQL text that names the column.
-    """
+    """Write a name in SQL, with backticks only if needed."""
     return name if _PLAIN_NAME.match(name) else quote_identifier(name)
 
 
 def quote_text(text: str) -> str:
-    r"""Write a text as a string literal.
-
-    Args:
-        text: any text.
-
-    Returns:
-        The text in single quotes, with Spark's backslash escapes.
-    """
+    """Write a text in single quotes, with Spark's backslash escapes."""
     return f"'{text.translate(_ESCAPES)}'"
 
 
 def quote_literal(value: pa.Scalar) -> str:
-    """Write a value as a typed literal of Spark SQL, exactly.
+    """Write a scalar exactly, as a typed literal of Spark SQL; null has its type too.
 
-    Args:
-        value: a scalar of any class that is not nested. A null is written with its type.
-
-    Returns:
-        SQL text. Unsigned integers are decimal(20,0) (decision 12), timestamps without a zone
-        `timestamp_ntz`, those with a zone UTC instants with their offset (decision 7).
-
-    Raises:
-        ConditionError: the value is nested, or a day outside the years 1 to 9999.
-        TypeClassError: the value's type has no class.
+    Unsigned integers become decimal(20,0) (decision 12), timestamps without a zone `timestamp_ntz`,
+    those with a zone UTC instants with an offset (decision 7). Raises a `ConditionError` for nested
+    values and days outside the years 1 to 9999.
     """
     container = normalize(value.type)
     if is_nested(container):
@@ -114,7 +86,7 @@ def _quote_number(value: pa.Scalar) -> str:
         scale = max(value.type.scale, 0)
         text = format(Decimal(number), "f")
         return f"cast('{text}' as decimal({MAX_DECIMAL_PRECISION},{scale}))"
-    # The digits of the smallest bigint are not bigint without their sign.
+    # The smallest bigint without its sign is no bigint.
     return f"cast('{number}' as bigint)" if number == -(1 << 63) else f"{number}L"
 
 

@@ -1,4 +1,4 @@
-"""How a refusal of rows reads: which dataset, what is wrong, an example, and what to do."""
+"""The text of a refusal of rows: the dataset, what is wrong, an example, and what to do."""
 
 from __future__ import annotations
 
@@ -13,30 +13,23 @@ REFUSED_UNCOMMITTED = "was refused (nothing was committed)"
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with rows.
+    """A problem of rows."""
 
-    Attributes:
-        reason: what is wrong, as a sentence; as is the fix.
-        fix: what to do about it, as a sentence: a text, a remedy or a message.
-        example: a row, or values of one; empty if there is none.
-        error: what Arrow said; empty if nothing.
-    """
-
-    reason: object
-    fix: object
-    example: str = ""
-    error: str = ""
+    reason: object  # what is wrong, as a sentence
+    fix: object  # what to do about it, as a sentence: text, remedy or message
+    example: str = ""  # a row, or values of one
+    error: str = ""  # Arrow's message
 
     def __str__(self) -> str:
         return self.said(PYTHON)
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What reason and fix name."""
+        """The remedies in reason and fix."""
         return remedies_of(self.reason, self.fix)
 
     def said(self, voice: Voice) -> str:
-        """Give the lines of a message in the words of a voice."""
+        """The lines of the message in a voice."""
         lines = [f"- {spoken(self.reason, voice)}"]
         if self.example:
             lines.append(f"  Example: {self.example}")
@@ -46,11 +39,5 @@ class Problem:
 
 
 def refusal(uuid: str, problems: Iterable[object], how: str = REFUSED_UNWRITTEN) -> Message:
-    """Say that a dataset was refused.
-
-    Args:
-        uuid: the dataset.
-        problems: what is wrong, each as text of one or more lines.
-        how: when it was refused, and what became of it.
-    """
+    """Say that a dataset was refused; each problem is a text of one or more lines."""
     return joined("\n", [f"Dataset {uuid} {how}:", *problems])

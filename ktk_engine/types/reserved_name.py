@@ -1,4 +1,4 @@
-"""Names that no column may have, or none in some role (Kartothek 5.3)."""
+"""Names that are reserved for all columns or for some roles (Kartothek 5.3)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import quote
 _FOLDER_BYTES = 255
 
 INDEX_LABELS = "partition"
-OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and joins
+OWN_PREFIX = "__ktk_"  # of columns that the engine adds when it reads and joins
 
 
 def own_name_problem(name: str) -> str | None:
-    """Say why no column may have a name, whatever its role; None if it may."""
+    """Say why a name is not allowed for any column; None if it is."""
     if "\0" in name:
         return "names cannot hold the character NUL, at which Java and C programs cut them"
     if name.lower().startswith(OWN_PREFIX):  # Spark ignores letter case
@@ -21,17 +21,10 @@ def own_name_problem(name: str) -> str | None:
 
 
 def name_problem(name: str, role: Literal["dimension", "partition", "index"]) -> str | None:
-    """Say why a column's name does not allow a role.
+    """Say why a column's name is unfit for a role; None if it is not.
 
-    Args:
-        name: the column.
-        role: what it should be.
-
-    Returns:
-        The reason, or None.
-
-    Source: Kartothek 5.3.0: index files have a column `partition` for the labels of files, names
-    that begin with two underscores are its own there, and folders of partitions are split at `/`.
+    Source: Kartothek 5.3.0: index files have a column `partition` for labels and reserve names that
+    begin with two underscores, and folders of partitions are split at `/`.
     """
     if name == INDEX_LABELS:
         return f"{role} columns cannot be called {name}: index files keep labels there"

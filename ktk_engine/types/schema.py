@@ -1,8 +1,8 @@
-"""Schemas of datasets: the normal form, and every check that a schema has to pass.
+"""Schemas of datasets: the normal form, and all checks of a schema.
 
-The committed schema is the truth (docs/design/writing.md, The gate): data and index files may
-hold any type of a column's class. The checks return findings, all at once; the caller decides
-whether to refuse.
+The committed schema is the truth (docs/design/writing.md, The gate): data and index files may have
+any type of a column's class. The checks return all findings at once; the caller decides whether to
+refuse.
 """
 
 from __future__ import annotations
@@ -39,17 +39,9 @@ from ktk_engine.types.type_class import (
 def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schema:
     """Give the normal form of a dataset's schema.
 
-    Args:
-        schema: the schema of a frame or file.
-        partition_keys: the columns by which the dataset is partitioned, in order.
-
-    Returns:
-        The columns as containers of their classes, all nullable, without metadata: first the
-        partition keys in their order, then the others by code points (Kartothek,
-        `normalize_column_order`).
-
-    Raises:
-        TypeClassError: a column occurs twice, has no class, or a partition key is missing.
+    Columns are containers of their classes, nullable, without metadata: first the partition keys in
+    their order, then the others by code points (Kartothek, `normalize_column_order`). Raises a
+    `TypeClassError` if a column occurs twice, has no class, or a partition key is missing.
     """
     findings = [*_duplicates(schema), *_without_class(schema)]
     if findings:
@@ -64,18 +56,11 @@ def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schem
 
 
 def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
-    """Compare a model's schema with the committed schema of its dataset.
+    """Find columns of another class, missing columns and unknown ones.
 
-    The order of columns, nullability and metadata do not matter (decision 16: by name). A
-    column without any value (null) is compatible with its absence, as in Kartothek.
-
-    Args:
-        committed: the schema of the dataset.
-        model: the schema of what is to be written.
-
-    Returns:
-        The columns of another class, those that the model lacks and those that the dataset
-        does not know, in the order of the committed schema and then of the model's.
+    Order, nullability and metadata do not matter (decision 16: by name). A column with only nulls
+    is compatible with its absence, as in Kartothek. Findings come in the order of the committed
+    schema and then of the model's.
     """
     findings = _duplicates(model)
     given = {field.name: field.type for field in model}
@@ -96,16 +81,9 @@ def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
 
 
 def check_storable(schema: pa.Schema) -> list[Finding]:
-    """Find the columns that no file can hold.
-
-    Args:
-        schema: the schema of what is to be written.
-
-    Returns:
-        Columns that occur twice and columns whose type cannot be stored, or read again.
-    """
+    """Find columns that occur twice, or whose type cannot be stored or read again."""
     if deep := check_nesting(schema):
-        return deep  # nothing else may look into them
+        return deep  # no other check may recurse into them
     findings = _duplicates(schema)
     for field in schema:
         problem = storage_problem(field.type)
@@ -120,14 +98,7 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
 
 
 def check_nesting(schema: pa.Schema) -> list[Finding]:
-    """Find the columns that are nested so deeply that no reader would take them.
-
-    Args:
-        schema: the schema of what is to be written.
-
-    Returns:
-        One finding a column, without its type, which would fill pages.
-    """
+    """Find columns nested too deeply for readers; without their types, which would fill pages."""
     reason = (
         f"it has more than {MAX_NESTING} levels of nesting, where a map counts as two; such files "
         "cannot be read"
@@ -146,20 +117,10 @@ def check_shared(
     shared: Collection[str],
     owner_fix: Callable[[str, str], Remedy] | None = None,
 ) -> list[Finding]:
-    """Compare a dataset's schema with the other datasets of its cube.
+    """Find shared columns of another class, and payload columns that another dataset owns.
 
-    Args:
-        dataset: the name of the dataset.
-        schema: its schema.
-        others: the schemas of the other datasets of the cube, by name; the dataset itself
-            is skipped.
-        shared: the columns that may be in several datasets: dimension and partition
-            columns.
-        owner_fix: says what to do, given the dataset that owns a payload column and the column.
-
-    Returns:
-        Shared columns of another class (Kartothek, `validate_shared_columns`) and payload
-        columns that another dataset owns; one finding a column and class.
+    Shared columns are dimension and partition columns (Kartothek, `validate_shared_columns`). The
+    dataset itself is skipped in `others`. `owner_fix` gives the fix for an owner and a column.
     """
     findings: list[Finding] = []
     rest = {
@@ -183,17 +144,7 @@ def check_roles(
     partitions: Iterable[str],
     indexes: Iterable[str],
 ) -> list[Finding]:
-    """Find columns whose class does not allow their role.
-
-    Args:
-        schema: the schema of a dataset.
-        dimensions: names of dimension columns; names that the schema lacks are skipped.
-        partitions: names of partition columns.
-        indexes: names of index columns.
-
-    Returns:
-        One finding a column and role, for the first role that is not allowed.
-    """
+    """Find columns whose class is unfit for their role; missing ones are skipped."""
     findings: list[Finding] = []
     roles: tuple[tuple[ColumnRole, Iterable[str]], ...] = (
         ("partition", partitions),
@@ -213,22 +164,12 @@ def check_roles(
 
 
 def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False) -> pa.Schema:
-    """Give the schema that holds after a model was written to a dataset.
+    """Give the schema after a model was written to a dataset, in normal form.
 
-    Nulls take the other's class (decision 11), decimals the wider precision (decision 8).
-    Columns without any value are kept, never dropped (decision 11).
-
-    Args:
-        committed: the committed schema, in normal form; its order is kept.
-        model: the schema of what is written.
-        union: also take the columns that only the model has; without it only its columns
-            without a value are taken.
-
-    Returns:
-        The schema, in normal form; new columns come after the others by code points.
-
-    Raises:
-        TypeClassError: a column has another class than the committed one.
+    Null takes the other's class (decision 11), decimals the wider precision (decision 8), and
+    columns with only nulls are kept (decision 11). With `union`, new columns of the model are
+    added, by code points; without it only those with only nulls. Raises a `TypeClassError` if a
+    column has another class.
     """
     given = {field.name: field.type for field in model}
     findings = [f for f in compare_schemas(committed, model) if f.rule in ("class", "duplicate")]
@@ -243,17 +184,12 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
 
 
 def replace_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
-    """Give what is null alone the committed types, at any depth (decision 11).
-
-    Args:
-        model: the schema of what is written.
-        committed: a schema with all columns of it, of the same classes.
-    """
+    """Replace null types by the committed ones, at any depth (decision 11)."""
     return pa.schema([f.with_type(_filled(f.type, committed.field(f.name).type)) for f in model])
 
 
 def _filled(t: pa.DataType, known: pa.DataType) -> pa.DataType:
-    """A type whose parts without values have the types that are known of them."""
+    """A type whose null parts have known types."""
     if pat.is_null(t):
         return known
     if pat.is_list(t) and is_list(known):
@@ -268,15 +204,7 @@ def _filled(t: pa.DataType, known: pa.DataType) -> pa.DataType:
 
 
 def fields_alike(t: pa.DataType, path: str) -> tuple[str, str] | None:
-    """Find two fields of one struct whose names SQL could not tell apart, at any depth.
-
-    Args:
-        t: the type of a column.
-        path: its name.
-
-    Returns:
-        Both as paths; None if there are none.
-    """
+    """The paths of two fields of a struct that differ only by case, at any depth."""
     t = unwrap(t)
     if pat.is_struct(t):
         names = [f.name for f in t]
@@ -322,7 +250,7 @@ def _without_class(schema: pa.Schema) -> list[Finding]:
 def _class_finding(
     name: str, committed: pa.DataType, model: pa.DataType, path: str, reason: str
 ) -> Finding:
-    """Describe a column of another class."""
+    """A column of another class."""
     where = f"{path}: " if path != name else ""
     usable = class_problem(model) is None and class_problem(committed) is None
     fix = cast_to(name, model, committed) if usable else "cast it to a type with a class"
@@ -330,7 +258,7 @@ def _class_finding(
 
 
 def _missing_finding(name: str, committed: pa.DataType) -> Finding:
-    """Describe a column that the rows lack."""
+    """A column that is missing in the rows."""
     fix: list[object] = [Remedy("add_column")]
     if class_problem(committed) is None:
         fix += [", or ", null_column(name, committed)]
@@ -339,7 +267,7 @@ def _missing_finding(name: str, committed: pa.DataType) -> Finding:
 
 
 def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str]) -> Finding:
-    """Describe a column that the dataset does not know."""
+    """A column that is unknown to the dataset."""
     problem = class_problem(model)
     if problem is not None:
         return Finding(name, None, model, problem, "cast it to a type with a class", "storable")
@@ -360,7 +288,7 @@ def _owner_findings(
     owners: Mapping[str, pa.DataType],
     owner_fix: Callable[[str, str], Remedy] | None,
 ) -> list[Finding]:
-    """Describe a payload column that other datasets own."""
+    """A payload column that other datasets own."""
     return [
         Finding(
             field.name,
@@ -377,7 +305,7 @@ def _owner_findings(
 
 
 def _shared_findings(field: pa.Field, owners: Mapping[str, pa.DataType]) -> list[Finding]:
-    """Describe a shared column of another class, once for each class among the others."""
+    """A shared column of another class, once per class of the others."""
     by_type: dict[pa.DataType, list[str]] = {}
     for owner, t in owners.items():
         by_type.setdefault(t, []).append(owner)

@@ -1,4 +1,4 @@
-"""What to write instead: the cast that brings a column to a class."""
+"""What to write instead: the cast of a column to a class."""
 
 from __future__ import annotations
 
@@ -17,16 +17,10 @@ _NUMBERS = frozenset({"bool", "signed", "unsigned", "float", "decimal"})
 
 
 def cast_to(column: str, model: pa.DataType, committed: pa.DataType) -> Remedy:
-    """Say how a column comes to the committed class.
+    """Say how to bring a column to the committed class.
 
-    Args:
-        column: the column's name.
-        model: the type that is given.
-        committed: the type of the class to reach.
-
-    Returns:
-        The cast in SQL and in Arrow; for zones other than UTC, for which SQL has no word (decision
-        7), the type to declare; else the type to give.
+    That is the cast in SQL and Arrow, else the type to give. For zones other than UTC, which SQL
+    lacks (decision 7), it is the type to declare.
     """
     committed, model = unwrap(committed), unwrap(model)
     arrow = _arrow_cast(column, model, committed)
@@ -41,7 +35,7 @@ def cast_to(column: str, model: pa.DataType, committed: pa.DataType) -> Remedy:
 
 
 def cast_of(column: str, target: pa.DataType) -> Remedy:
-    """Say how a column is cast, from whatever type."""
+    """Say how to cast a column of any type."""
     sql = f"cast({readable_identifier(column)} as {sql_name(target)})"
     return Remedy("cast", sql=sql, arrow=_arrow_cast(column, pa.null(), target))
 
@@ -53,19 +47,19 @@ def renamed(column: str, wanted: str) -> Remedy:
 
 
 def null_column(column: str, committed: pa.DataType) -> Remedy:
-    """Say how a column comes that has no value."""
+    """Say how to add a column of nulls."""
     sql = f"cast(null as {sql_name(committed)}) as {readable_identifier(column)}"
     arrow = f"table.append_column({column!r}, pa.nulls(len(table), {_arrow_type(committed)}))"
     return Remedy("null_column", sql=sql, arrow=arrow)
 
 
 def let_column_come(column: str, given: pa.DataType) -> Remedy:
-    """Say how a dataset gets a column that it does not know."""
+    """Say how to add an unknown column to a dataset."""
     return Remedy("let_column_come", column=column, arrow=_arrow_type(given))
 
 
 def _arrow_cast(column: str, model: pa.DataType, target: pa.DataType) -> str:
-    """The cast as one writes it in Python, of a column of an Arrow table."""
+    """The cast of an Arrow column in Python."""
     given, wanted = f"table[{column!r}]", _arrow_type(target)
     if pat.is_timestamp(target) and pat.is_timestamp(model) and bool(model.tz) != bool(target.tz):
         if target.tz:
@@ -77,7 +71,7 @@ def _arrow_cast(column: str, model: pa.DataType, target: pa.DataType) -> str:
 
 
 def _arrow_type(t: pa.DataType) -> str:
-    """A type as one writes it in Python: `pa.int64()`."""
+    """A type in Python: `pa.int64()`."""
     t = normalize(unwrap(t))
     if pat.is_decimal(t):
         return f"pa.decimal{t.bit_width}({t.precision}, {t.scale})"
@@ -99,7 +93,7 @@ def _arrow_type(t: pa.DataType) -> str:
 
 
 def _castable(model: pa.DataType, committed: pa.DataType) -> bool:
-    """Tell whether Spark can cast between two types, in ANSI mode."""
+    """Whether Spark can cast between two types, in ANSI mode."""
     if pat.is_nested(model) or pat.is_nested(committed):
         return True
     families = {_family(model), _family(committed)}
@@ -113,17 +107,14 @@ def _castable(model: pa.DataType, committed: pa.DataType) -> bool:
 
 
 def _family(t: pa.DataType) -> str:
-    """Name the kind of class of a flat type."""
+    """Name the class of a flat type without parameters."""
     return re.split(r"[ \[(]", class_name(t), maxsplit=1)[0]
 
 
 def _in_the_order_of(model: pa.DataType, committed: pa.DataType) -> pa.DataType | None:
-    """Build the committed type with the fields of structs in the model's order.
+    """The committed type with the fields of structs in the model's order; None for another shape.
 
-    Spark casts structs by position, so that a cast to another order would exchange values.
-
-    Returns:
-        None where the two have another shape, so that no cast leads from one to the other.
+    Spark casts structs by position, so a cast to another order would swap values.
     """
     model, committed = unwrap(model), unwrap(committed)
     if not pat.is_nested(model) and not pat.is_nested(committed):
@@ -143,7 +134,7 @@ def _in_the_order_of(model: pa.DataType, committed: pa.DataType) -> pa.DataType 
 
 
 def _struct_in_the_order_of(model: pa.StructType, committed: pa.StructType) -> pa.DataType | None:
-    """Build the committed struct in the order of the given one, None if the fields differ."""
+    """The committed struct in the given order; None if the fields differ."""
     if {f.name for f in model} != {f.name for f in committed}:
         return None
     fields: list[pa.Field] = []

@@ -1,4 +1,4 @@
-"""Bringing values to the container type of their class, for exact comparison (decision 21)."""
+"""Converts values to the container type of their class, for exact comparison (decision 21)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,11 @@ def to_container(
     container: pa.DataType | None = None,
     rounding: Rounding = "exact",
 ) -> pa.Array:
-    """Bring values to the container type of their class.
+    """Convert values to the container type of their class, as one array.
 
-    Args:
-        values: values of any type that has a class.
-        container: the type to reach, where it is known; null values take any.
-        rounding: what becomes of nanoseconds, which the containers of timestamps and times do
-            not hold: refused, or the microsecond before or after.
-
-    Returns:
-        One array of the container type, with the same values and nulls.
-
-    Raises:
-        DataError: a value has more precision than microseconds, and rounding is "exact".
-        TypeClassError: the type has no class.
+    Null values take any `container`. Nanoseconds, which containers do not have, are refused, or
+    rounded down or up to microseconds. Raises a `DataError` for a value finer than microseconds if
+    rounding is "exact".
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -49,7 +40,7 @@ def to_container(
         return cast_values(values, container)
     except pa.ArrowInvalid as error:
         raise DataError(f"A {values.type} does not fit into {container}: {error}") from error
-    except pa.ArrowNotImplementedError as error:  # views, before Arrow 18
+    except pa.ArrowNotImplementedError as error:  # for views, before Arrow 18
         raise DataError(
             f"Arrow {pa.__version__} cannot convert {values.type} to {container}. Install a newer "
             "pyarrow, or convert the column before it comes here."
@@ -57,14 +48,7 @@ def to_container(
 
 
 def has_nanoseconds(t: pa.DataType) -> bool:
-    """Tell whether values may be finer than their container.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        True for timestamps and times in nanoseconds.
-    """
+    """Whether it is a timestamp or time in nanoseconds, finer than its container."""
     t = unwrap(t)
     return bool((pat.is_timestamp(t) or pat.is_time64(t)) and t.unit == "ns")
 

@@ -1,8 +1,8 @@
 """Type classes: which Arrow types mean the same, and the one type that holds them all.
 
-The rules are those of docs/types.md, with decisions 7 to 10: timestamps and times are kept
-in microseconds, decimals belong together by scale, structs by field names and classes, date64 is
-date32. The large, view and fixed-size layouts of a type are the same class as the type.
+The rules are those of docs/types.md and decisions 7 to 10: timestamps and times have microseconds,
+decimals of one scale are one class, structs are compared by names and classes of fields, date64 is
+date32. The large, view and fixed-size layouts of a type belong to its class.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ktk_engine.errors import TypeClassError
 
 ColumnRole = Literal["dimension", "partition", "index"]
 
-# Arrow reads up to 64 levels from a stream and 100 from a parquet file, where a list has two.
+# Arrow reads at most 64 levels from a stream and 100 from a parquet file, where lists have two.
 MAX_NESTING = 32
 MAX_DECIMAL_PRECISION = 38
 MAX_WIDE_PRECISION = 76
 
-# A cube of 20 datasets with 500 columns asks for few types, but ten thousand times.
+# A cube of 20 datasets with 500 columns has few types, which are needed ten thousand times.
 _REMEMBERED = 4096
 
-# Names of UTC, in the database of time zones and in what programs write.
+# Names of UTC, in the time zone database and as programs write it.
 _UTC = frozenset(
     (
         *("UTC", "UCT", "Universal", "Zulu", "Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu"),
@@ -35,20 +35,16 @@ _UTC = frozenset(
     )
 )
 
-# Extension types whose storage type says what the values are.
+# Extension types that mean the same as their storage type.
 _TRANSPARENT_EXTENSIONS = frozenset({"arrow.json", "arrow.uuid"})
 
 
 class TypeWithoutClass(pa.ExtensionType):  # type: ignore[misc]
-    """Stands in schemas for a type of Spark's; no column ever has it.
+    """A placeholder in schemas for a type of Spark without a class; no column ever has it.
 
     Spark hands some types over as others: a variant as a struct of bytes, a collated text as text.
-    Nothing in Arrow's schema then tells what was lost.
-
-    Attributes:
-        spark_name: as Spark calls it.
-        problem: why it has no class.
-        fix: SQL that makes a value with a class of one, `{}` in its place.
+    Arrow's schema alone would not show what was lost.
+    `fix` is SQL that makes a value with a class, with `{}` in place of the column.
     """
 
     def __init__(self, spark_name: str, problem: str, fix: str) -> None:
@@ -56,7 +52,7 @@ class TypeWithoutClass(pa.ExtensionType):  # type: ignore[misc]
         self.spark_name = spark_name
         self.problem = f"{spark_name} has no type class: {problem}"
         self.fix = fix
-        # Arrow tells such types apart by their names alone.
+        # Arrow distinguishes such types only by their names.
         super().__init__(pa.null(), f"spark.{spark_name}")
 
     def __arrow_ext_serialize__(self) -> bytes:
@@ -64,7 +60,7 @@ class TypeWithoutClass(pa.ExtensionType):  # type: ignore[misc]
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> TypeWithoutClass:
-        return cls(*json.loads(serialized))  # Arrow makes another one where it needs it
+        return cls(*json.loads(serialized))  # Arrow creates new instances
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypeWithoutClass) and self._said == other._said
@@ -77,14 +73,7 @@ class TypeWithoutClass(pa.ExtensionType):  # type: ignore[misc]
 
 
 def is_list(t: pa.DataType) -> bool:
-    """Tell whether a type is a list in any of Arrow's layouts.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        True for list, large_list, fixed_size_list, list_view and large_list_view.
-    """
+    """Whether it is a list in any of Arrow's layouts."""
     return bool(
         pat.is_list(t)
         or pat.is_large_list(t)
@@ -95,15 +84,7 @@ def is_list(t: pa.DataType) -> bool:
 
 
 def unwrap(t: pa.DataType) -> pa.DataType:
-    """Strip encodings, which say how values are stored and not what they are.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The value type of a dictionary or run-end encoding, the storage
-        type of `arrow.json` and `arrow.uuid`; other types as they are.
-    """
+    """Strip dictionary and run-end encodings, and the extensions `arrow.json` and `arrow.uuid`."""
     while True:
         if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
             t = t.value_type
@@ -114,14 +95,9 @@ def unwrap(t: pa.DataType) -> pa.DataType:
 
 
 def plain_type(t: pa.DataType) -> pa.DataType:
-    """Strip at any depth what only says how values lie in memory, with which Arrow computes little.
+    """Strip layouts that few kernels of Arrow support, at any depth.
 
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The type with the values' types in place of dictionaries and run-end encodings, the
-        storage types of `arrow.json` and `arrow.uuid`, no views, and no decimals of 32 and 64 bits.
+    These are encodings as in `unwrap`, views, and decimals of 32 and 64 bits.
     """
     if not t.equals(unwrap(t)):
         return plain_type(unwrap(t))
@@ -151,14 +127,7 @@ def plain_type(t: pa.DataType) -> pa.DataType:
 
 @lru_cache(_REMEMBERED)
 def class_problem(t: pa.DataType) -> str | None:
-    """Say why a type has no class.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The reason, with the nested type at fault, or None if the type has a class.
-    """
+    """Say why a type has no class, with the nested type at fault; None if it has one."""
     t = unwrap(t)
     if pat.is_duration(t) or pat.is_interval(t):
         return f"{t} has no type class: store a number together with its unit"
@@ -179,23 +148,13 @@ def class_problem(t: pa.DataType) -> str | None:
 
 @lru_cache(_REMEMBERED)
 def normalize(t: pa.DataType) -> pa.DataType:
-    """Give the container type of a type's class; it holds every value of every member.
+    """Give the container type of a type's class, which holds every value of the class.
 
-    Types of one class have one container, with a single exception: decimals of more than 38
-    digits have decimal256(76, scale), since decimal128 cannot hold them, and are nevertheless
-    of the class of their scale (`merge` then gives the wider container). Fields of structs are
-    ordered by name, so that the order of writing does not matter. All nested fields are
-    nullable.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The container type. Normalising it again changes nothing.
-
-    Raises:
-        TypeClassError: the type has no class (duration, interval, union, unknown extension).
-
+    Types of one class have one container. The exception are decimals of more than 38 digits: they
+    belong to the class of their scale, but need decimal256(76, scale), and `merge` gives the wider
+    container. Fields of structs are ordered by name, and all nested fields are nullable. The
+    function is idempotent. Raises a `TypeClassError` for a type without a class (duration,
+    interval, union, unknown extension).
     Source: docs/types.md, Classes; decisions 7, 8, 9 and 10.
     """
     problem = class_problem(t)
@@ -206,15 +165,9 @@ def normalize(t: pa.DataType) -> pa.DataType:
 
 @lru_cache(_REMEMBERED)
 def class_name(t: pa.DataType) -> str:
-    """Name the class of a type in the words of the specification.
+    """Name a type's class, such as "signed integer", "decimal(scale 2)" or "list of float".
 
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        For example "signed integer", "decimal(scale 2)", "timestamp[Europe/Berlin]",
-        "list of float", "struct<city: string, zip: signed integer>" or "map of string to
-        float"; "no class" for a type without one.
+    A type without a class gives "no class".
     """
     t = unwrap(t)
     if is_list(t):
@@ -230,27 +183,16 @@ def class_name(t: pa.DataType) -> str:
 
 
 def is_nested(t: pa.DataType) -> bool:
-    """Tell whether a type is a list, struct or map.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        True for nested types, also inside a dictionary encoding.
-    """
+    """Whether it is a list, struct or map, also in a dictionary encoding."""
     return bool(pat.is_nested(unwrap(t)))
 
 
 @lru_cache(_REMEMBERED)
 def storage_problem(t: pa.DataType) -> str | None:
-    """Say why a column of a type cannot be written.
+    """Say why a column of a type cannot be written; None if it can.
 
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The reason, or None. Parquet has no struct without fields; Spark has
-        decimals of at most 38 digits with a scale from 0 to their precision.
+    Parquet has no empty structs. Spark's decimals have at most 38 digits and a scale from 0 to
+    their precision.
     """
     problem = class_problem(t)
     if problem is not None:
@@ -272,30 +214,15 @@ def storage_problem(t: pa.DataType) -> str | None:
 
 
 def is_too_deep(t: pa.DataType) -> bool:
-    """Tell whether a type has more levels of nesting than readers know.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        Whether there are more than `MAX_NESTING`; a map counts as two.
-    """
-    layer = [t]  # level by level: a type may be deeper than Python's stack
+    """Whether a type has more than `MAX_NESTING` levels, where a map counts as two."""
+    layer = [t]  # iterative, since a type may be deeper than Python's stack
     for _ in range(MAX_NESTING + 1):
         layer = [t.field(i).type for t in map(unwrap, layer) for i in range(t.num_fields)]
     return bool(layer)
 
 
 def type_without_class(t: pa.DataType, path: str) -> tuple[str, TypeWithoutClass] | None:
-    """Find the first of Spark's types in a type that has no class.
-
-    Args:
-        t: an Arrow type.
-        path: the column's name.
-
-    Returns:
-        Where it is, as in `address.zip`, `tags[]`, `m{key}`, and the type; None if there is none.
-    """
+    """Find the first of Spark's types without a class, and its path as in `address.zip`."""
     t = unwrap(t)
     if isinstance(t, TypeWithoutClass):
         return path, t
@@ -310,32 +237,17 @@ def type_without_class(t: pa.DataType, path: str) -> tuple[str, TypeWithoutClass
 
 
 def is_storable(t: pa.DataType) -> bool:
-    """Tell whether a column of a type can be written.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        True if `storage_problem` has nothing to say.
-    """
+    """Whether a column of a type can be written."""
     return storage_problem(t) is None
 
 
 def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
-    """Say why a column of a type cannot be a dimension, partition or index column.
+    """Say why a column of a type cannot have a role; None if it can.
 
-    Values of these columns are compared, sorted and looked up, so nested types and columns
-    without any value are out. Decimals are refused for all roles and times for dimensions and
-    indices, because Kartothek has no index for them. Bool, float, binary, dates and
-    timestamps with a zone may take every role (decision 4 restores them from paths).
-
-    Args:
-        t: the column's Arrow type.
-        role: the role that the column should take.
-
-    Returns:
-        The reason, or None if the column may take the role.
-
+    Values of these columns are compared, sorted and looked up, so nested types and null are out.
+    Decimals have no role, and times are neither dimensions nor indices, because Kartothek has no
+    index for them. Bool, float, binary, dates and timestamps with a zone may have every role
+    (decision 4 restores them from paths).
     Source: Kartothek 5.3.0, `IndexBase.normalize_value` and its write functions.
     """
     problem = storage_problem(t)
@@ -353,7 +265,7 @@ def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
 
 
 def _struct_problem(t: pa.StructType) -> str | None:
-    """Say why a struct has no class: a field named twice, or a field without a class."""
+    """Say why a struct has no class: a repeated field name, or a field without a class."""
     twice = [name for name, count in Counter(f.name for f in t).items() if count > 1]
     if twice:
         return f"{t} has no type class: it names the field {twice[0]} more than once"
@@ -365,12 +277,12 @@ def _decimal_problem(t: pa.DataType) -> str | None:
     if t.precision > MAX_DECIMAL_PRECISION:
         return f"{t} cannot be stored: Spark's decimals have at most 38 digits"
     if not 0 <= t.scale <= t.precision:
-        return f"{t} cannot be stored: the scale must lie between 0 and the precision"
+        return f"{t} cannot be stored: the scale must be between 0 and the precision"
     return None
 
 
 def _is_plain(t: pa.DataType) -> bool:
-    """Tell whether a type is one of the flat types that have a class."""
+    """Whether it is a flat type with a class."""
     return bool(
         pat.is_null(t)
         or pat.is_boolean(t)
@@ -386,12 +298,12 @@ def _is_plain(t: pa.DataType) -> bool:
 
 
 def _is_string(t: pa.DataType) -> bool:
-    """Tell whether a type is text in any layout."""
+    """Whether it is text in any layout."""
     return bool(pat.is_string(t) or pat.is_large_string(t) or pat.is_string_view(t))
 
 
 def _is_binary(t: pa.DataType) -> bool:
-    """Tell whether a type is bytes in any layout."""
+    """Whether it is bytes in any layout."""
     return bool(
         pat.is_binary(t)
         or pat.is_large_binary(t)
@@ -401,7 +313,7 @@ def _is_binary(t: pa.DataType) -> bool:
 
 
 def _container(t: pa.DataType) -> pa.DataType:
-    """Give the container of a type that has a class."""
+    """The container of a type with a class."""
     t = unwrap(t)
     if is_list(t):
         return pa.list_(_container(t.value_type))
@@ -414,7 +326,7 @@ def _container(t: pa.DataType) -> pa.DataType:
 
 
 def _plain_container(t: pa.DataType) -> pa.DataType:
-    """Give the container of a flat type."""
+    """The container of a flat type."""
     if pat.is_signed_integer(t):
         return pa.int64()
     if pat.is_unsigned_integer(t):
@@ -439,7 +351,7 @@ def _plain_container(t: pa.DataType) -> pa.DataType:
 
 
 def _zone(name: str | None) -> str | None:
-    """A time zone by the one name that it has here."""
+    """The canonical name of a time zone."""
     return "UTC" if name in _UTC else name
 
 

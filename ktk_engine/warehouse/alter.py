@@ -22,16 +22,9 @@ from ktk_engine.write.staging import staged
 
 
 def alter_relation(relations: Relations, wanted: Alteration, history: Mapping[str, str]) -> None:
-    """Change columns of a relation, and what is noted of it.
+    """Change columns, comments and properties of a relation; `history` is for the log.
 
-    Args:
-        relations: the relations of the warehouse.
-        wanted: the changes, with the relation's schema and name.
-        history: what the log says of the commits, for people.
-
-    Raises:
-        DatasetNotFoundError: there is no such relation.
-        KtkError: see `alter_columns` and `note`.
+    Raises a `DatasetNotFoundError` if there is no such relation.
     """
     schema, name = wanted.relation
     found = relations.existing(schema, name)
@@ -42,17 +35,7 @@ def alter_relation(relations: Relations, wanted: Alteration, history: Mapping[st
 
 
 def alter(store: ObjectStore, uuid: str, wanted: Alteration, history: Mapping[str, str]) -> None:
-    """Change columns of a dataset, and what is noted of it; each kind is a commit of its own.
-
-    Args:
-        store: where it lives.
-        uuid: the dataset.
-        wanted: the changes.
-        history: what the log says of the commits, for people.
-
-    Raises:
-        KtkError: see `alter_columns` and `note`.
-    """
+    """Change columns, comments and properties of a dataset; each kind is a commit of its own."""
     if wanted.columns != ColumnChanges():
         _alter_columns(store, uuid, wanted, history)
     if wanted.notes != Notes():
@@ -78,13 +61,13 @@ def _alter_columns(
 
 
 def _of_existing(base: Snapshot, changes: ColumnChanges) -> ColumnChanges:
-    """Leave out columns to drop that there are not."""
+    """Leave out columns to drop that do not exist."""
     names = set(map(Identifier, base.schema.names))
     return replace(changes, drop=tuple(n for n in changes.drop if Identifier(n) in names))
 
 
 def _comment_on_view(relations: Relations, wanted: Alteration) -> None:
-    """A view has comments, and nothing else that could change without its query."""
+    """Change the comments of a view; everything else depends on its query."""
     schema, name = wanted.relation
     if wanted.columns != ColumnChanges() or wanted.notes.set or wanted.notes.unset:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Reads `alter table` and `comment on`, as Spark and Databricks have them; needs no Spark."""
+"""Parses `alter table` and `comment on`, as in Spark and Databricks, without Spark."""
 
 from __future__ import annotations
 
@@ -23,32 +23,21 @@ _END_OF_TYPE = ("COMMENT", "NOT", "FIRST", "AFTER", "DEFAULT", "GENERATED", "SET
 
 @dataclass(frozen=True)
 class Alteration:
-    """What a statement wants to change of a relation, beside its rows.
+    """What a statement changes about a relation besides its rows."""
 
-    Attributes:
-        relation: its name, in parts.
-        columns: what becomes of its columns.
-        notes: what is to be noted of it.
-        lenient: whether a column to drop that there is not is fine.
-    """
-
-    relation: tuple[str, ...]
+    relation: tuple[str, ...]  # its name in parts
     columns: ColumnChanges = field(default_factory=ColumnChanges)
-    notes: Notes = field(default_factory=Notes)
-    lenient: bool = False
+    notes: Notes = field(default_factory=Notes)  # comments and properties
+    lenient: bool = False  # whether columns to drop may be missing
 
 
 def parse_alteration(sql: str) -> Alteration:
-    """Read an `alter table` or `comment on`.
-
-    Raises:
-        ConfigurationError: it is not understood, or wants what cannot be done.
-    """
+    """Parse an `alter table` or `comment on`; raises a `ConfigurationError` for anything else."""
     return _Alteration(sql).alteration()
 
 
 class _Alteration(Reader):
-    """Steps over the tokens of one statement."""
+    """Reads the tokens of a statement."""
 
     def alteration(self) -> Alteration:
         """Read the whole statement."""
@@ -109,7 +98,7 @@ class _Alteration(Reader):
         )
 
     def _definition(self) -> tuple[str, pa.DataType, str]:
-        """A new column: name, type, comment."""
+        """Read a new column: name, type, comment."""
         name, t = self._column(), self._type()
         if self.peek() in ("FIRST", "AFTER"):
             self.refuse("new columns come last: their place cannot be chosen")
@@ -118,7 +107,7 @@ class _Alteration(Reader):
     def _changed_column(self, relation: tuple[str, ...]) -> Alteration:
         name, new, t = self._column(), "", None
         if self.peek() not in ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER"):
-            new = self._column()  # change column old new type
+            new = self._column()  # `change column old new type`
             t = self._type()
         elif self.skip("TYPE"):
             t = self._type()
@@ -132,7 +121,7 @@ class _Alteration(Reader):
         return Alteration(relation, ColumnChanges({}, (), {name: new}, types, texts))
 
     def _type(self) -> pa.DataType:
-        """A type, up to what may come after it."""
+        """Read a type, up to what may follow it."""
         text = self.type(*_END_OF_TYPE)
         if self.peek() in ("NOT", "DEFAULT", "GENERATED"):
             self.refuse(f"`{self.peek().lower()}` is not supported: a column may always be null")
@@ -149,6 +138,6 @@ class _Alteration(Reader):
 
 
 def _properties(given: dict[str, str]) -> Notes:
-    """Spark keeps a table's comment among its properties."""
+    """Notes of properties; Spark stores a table's comment among them."""
     comment = given.pop("comment", None)
     return Notes(set=given, comment=comment)

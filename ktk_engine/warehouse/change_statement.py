@@ -1,4 +1,4 @@
-"""Carries out `delete from`, `update` and `merge into` on a table or a dataset of a cube."""
+"""Executes `delete from`, `update` and `merge into` on a table or a dataset of a cube."""
 
 from __future__ import annotations
 
@@ -28,20 +28,7 @@ _LONGEST_REASON = 500
 def change_by_statement(
     session: SqlSession, store: ObjectStore, found: Relation, statement: Statement
 ) -> WriteResult | None:
-    """Delete, update or merge rows as a statement says, in one commit.
-
-    Args:
-        session: the thread's session.
-        store: where the relation is.
-        found: the relation.
-        statement: the statement.
-
-    Returns:
-        What was written; None if no row changes.
-
-    Raises:
-        KtkError: see `change_rows`; nothing was written.
-    """
+    """Delete, update or merge rows in one commit; None if no row changes."""
     from ktk_engine.change.change_rows import Wanted, change_rows
 
     command = statement.command
@@ -64,10 +51,10 @@ def change_by_statement(
 
 
 def _bound(session: SqlSession, statement: Statement, written: RowChange) -> RowChange:
-    """Let expressions name no relation but by their aliases.
+    """Let expressions refer to relations only by alias.
 
-    The source of a merge is a query of its own and stays as it was written. What subqueries of
-    other statements read has the names of temporary views.
+    The source of a merge is a separate query and stays as written. Subqueries of other statements
+    read temporary views.
     """
     references = statement.references
     named = references if written.verb == "merge" else references[:1]
@@ -78,6 +65,6 @@ def _bound(session: SqlSession, statement: Statement, written: RowChange) -> Row
 
 
 def _reason(change: RowChange) -> str:
-    """What the log says; a list of values may be long."""
+    """The statement for the log; a list of values may be long."""
     text = " ".join(str(change).split())
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

@@ -1,4 +1,4 @@
-"""Stores a cube's virtual table: which datasets it joins, and where they lie."""
+"""Stores a cube's virtual table: the datasets that it joins, and where they are."""
 
 from __future__ import annotations
 
@@ -22,21 +22,12 @@ def create_cube(
     author: Author,
     deferred: Collection[tuple[str, str]] = (),
 ) -> ViewDocument:
-    """Store a cube's virtual table, from the comment that `cube_of` compiles to.
+    """Store a cube's virtual table from the comment that `cube_of` compiles to.
 
-    Args:
-        relations: those of the warehouse.
-        schema: its schema.
-        name: its name.
-        sql: what has the comment.
-        author: who stores it.
-        deferred: schema and name of datasets that it may read in other schemas and stores.
-
-    Raises:
-        ConfigurationError: the comment is missing, or the models are not datasets of one cube
-            in this schema.
-        ConsistencyError: the name is taken by what must not go, or datasets of several stores
-            do not fit together.
+    `deferred` names the datasets, by schema and name, that may be in other schemas and stores.
+    Raises a `ConfigurationError` if the comment is missing or the models are not datasets of one
+    cube, and a `ConsistencyError` if the name is taken or datasets of several stores do not fit
+    together.
     """
     store = relations.warehouse.create_schema(schema)
     found = [
@@ -61,7 +52,7 @@ def create_cube(
         elsewhere={split_uuid(item.uuid)[1]: place for place, item in found if place},
         **kept_by_view(store, name, author),
     )
-    # A seed dataset must be among them.
+    # Raises if there is no seed dataset among them.
     load_cube(relations.cube_state(schema, view), view.datasets)
     replace_view(store, view, author)
     return view
@@ -74,11 +65,7 @@ def _in_cube(
     place: tuple[str, str],
     deferred: Collection[tuple[str, str]],
 ) -> tuple[str, Relation]:
-    """Find a dataset that `cube_of` names: a model, or a source of the same store.
-
-    Returns:
-        The schema or address where it lies, empty for the cube's own; and the dataset.
-    """
+    """Find a dataset that `cube_of` names, with its schema or address if not the cube's own."""
     where, name = place
     shown = f"{place[0]}.{place[1]}"
     is_here = relations.is_same_store(where, schema)

@@ -1,4 +1,4 @@
-"""Carries out `create table` and `create view`."""
+"""Executes `create table` and `create view`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.schema import check_storable
 from ktk_engine.warehouse.author import by_hand
-from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.recompute import Source
 from ktk_engine.write.write_context import WriteContext
@@ -34,16 +34,10 @@ def create_table(
     command: CreateTable,
     found: Relation | None,
 ) -> None:
-    """Create a table, with the rows of a query or without any.
+    """Create a table from a query, or without rows; only a query needs the session.
 
-    Args:
-        session: gives the thread's session, which only a query needs.
-        relations: the relations of the warehouse.
-        command: what to create.
-        found: what has the name.
-
-    Raises:
-        ConfigurationError: it exists, or cannot be as it is to be; nothing was done.
+    `found` is what has the name now. Raises a `ConfigurationError` if it exists or cannot be
+    created as described.
     """
     from ktk_engine.write.build import build, build_from
 
@@ -57,18 +51,18 @@ def create_table(
     target, columns = _target(command), _columns(command, session)
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
-    displaced = displaced_by(store, claim)
+    replaced = replaced_relations(store, claim)
     context = WriteContext(author.history, full_refresh=True)
     if command.query:
         query = Source.query(session(), lambda: session().sql(command.query))
         build_from(store, query.depending_on(store, target.uuid), target, context)
     else:
         build(store, columns.empty_table(), target, context)
-    displace(store, claim, displaced, author.history)
+    drop_replaced(store, claim, replaced, author.history)
 
 
 def _target(command: CreateTable) -> Target:
-    """How a table is to be."""
+    """The layout of a table."""
     schema, name = command.name
     if command.unsupported:
         raise ConfigurationError(
@@ -93,7 +87,7 @@ def _target(command: CreateTable) -> Target:
 
 
 def _columns(command: CreateTable, session: Callable[[], SqlSession]) -> pa.Schema:
-    """The columns without rows; those of types that Spark alone knows are the gate's to refuse."""
+    """The columns without rows; the gate refuses types that only Spark has."""
     from ktk_engine.spark.arrow_types import type_in_sql
 
     fields = []
@@ -109,7 +103,7 @@ def _columns(command: CreateTable, session: Callable[[], SqlSession]) -> pa.Sche
             found = known
         fields.append(pa.field(column.name, found))
     schema = pa.schema(fields)
-    # Arrow makes no table, not even an empty one, of what stands for a type within another.
+    # Arrow cannot make tables, not even empty ones, with a placeholder nested in a type.
     findings = [finding for finding in check_storable(schema) if finding.rule == "storable"]
     if findings:
         raise_findings(findings, f"table {command.name}", len(schema.names))
@@ -122,16 +116,9 @@ def create_view(
     command: CreateView,
     found: Relation | None,
 ) -> None:
-    """Store a query under a name.
+    """Store a query under a name; `alter view` replaces an existing one.
 
-    Args:
-        session: gives the thread's session.
-        relations: the relations of the warehouse.
-        command: what to store; `alter view` replaces one that there is.
-        found: what has the name.
-
-    Raises:
-        ConfigurationError: it exists, or reads itself; nothing was done.
+    `found` is what has the name now. Raises a `ConfigurationError` if it exists or reads itself.
     """
     from ktk_engine.spark.arrow_types import type_names
 

@@ -1,4 +1,4 @@
-"""The generic tests of this package: SQL whose rows are failures, each readable by itself."""
+"""This package's generic tests: SQL whose rows are failures in readable form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
-from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.generic_test_sql import coverage_query, orphans_query
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.check import check
@@ -46,49 +46,30 @@ _WITH_PARTS = ("decimal(scale ", "timestamp[", "list of ", "struct<", "map of ")
 
 @dataclass(frozen=True)
 class Seed:
-    """The seed dataset that a test of an enrichment is given.
-
-    Attributes:
-        schema: its schema.
-        name: its name.
-        sql: how SQL calls it.
-        deferred: whether it may lie in another schema or store than the enrichment.
-    """
+    """The seed dataset in the arguments of a test of an enrichment."""
 
     schema: str
     name: str
-    sql: str
-    deferred: bool = False
+    sql: str  # the relation in SQL
+    deferred: bool = False  # whether it may be in another schema or store than the enrichment
 
 
 @dataclass(frozen=True)
 class CubeTest:
-    """One use of a test.
-
-    Attributes:
-        relations: the warehouse's relations.
-        schema: schema of the tested relation.
-        name: its name.
-        rows: what to select its rows from: the relation, or a query with the test's `where`.
-        arguments: the test's own arguments, a `seed` as `Seed`.
-        columns: gives the columns of a view, which only Spark knows.
-    """
+    """One use of a test."""
 
     relations: Relations
-    schema: str
+    schema: str  # of the tested relation
     name: str
-    rows: str
-    arguments: Mapping[str, Any]
-    columns: Callable[[], pa.Schema]
+    rows: str  # what follows FROM: the relation, or a query with the test's `where`
+    arguments: Mapping[str, Any]  # of the test; a `seed` as `Seed`
+    columns: Callable[[], pa.Schema]  # gives the columns of a view, which only Spark knows
 
     def failures(self, kind: str) -> tuple[str, str]:
-        """Give the SQL of the failures, and a sentence for the log where it is known already.
+        """Give the SQL of the failures, and a sentence for the log if they are already known.
 
-        Args:
-            kind: name of the test.
-
-        Raises:
-            ConfigurationError: the test makes no sense for this relation or these arguments.
+        Raises a `ConfigurationError` if the test does not apply to this relation or these
+        arguments.
         """
         makers: dict[str, Callable[[], tuple[str, str]]] = {
             "type_class": self._type_class,
@@ -181,7 +162,7 @@ class CubeTest:
 
     @cached_property
     def _found(self) -> tuple[str, Relation]:
-        """What is tested, and its schema or the address of its store; a clone stands for it."""
+        """The tested relation, or what a clone refers to, with its schema or store's address."""
         return self._existing(self.schema, self.name)
 
     def _existing(self, schema: str, name: str) -> tuple[str, Relation]:
@@ -207,19 +188,19 @@ class CubeTest:
         return view
 
     def _scope(self) -> LogScope:
-        """The cube or table that the relation belongs to."""
+        """The cube or table of the relation."""
         view = self._view
         return scope_of(self._found[1].uuid) if view is None else cube_scope(view.cube)
 
     def _state(self) -> State:
-        """The cube or table that the relation belongs to, as it is read."""
+        """The current state of the cube or table."""
         place, view = self._found[0], self._view
         if view is not None:
             return self.relations.cube_state(place, view)
         return resolve(self.relations.store_of(place), self._scope())
 
     def _own_datasets(self) -> list[tuple[ObjectStore, Collection[str] | None]]:
-        """Ids of the datasets that the tested model depends on, by their stores; None for all."""
+        """Datasets that the tested model depends on, by store; None for all."""
         place, relation = self._found
         store, view = self.relations.store_of(place), self._view
         if view is None:
@@ -233,7 +214,7 @@ class CubeTest:
         return found
 
     def _dataset(self) -> tuple[str, Snapshot]:
-        """The tested dataset: of a cube as a whole its seed dataset."""
+        """The tested dataset; for a cube, its seed dataset."""
         state, uuid = self._state(), self._found[1].uuid
         if not uuid:
             uuid = discover_cube(state.scope.name, state.snapshots_by_id()).seed_uuid
@@ -244,7 +225,7 @@ class CubeTest:
             raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
 
     def _join_keys(self) -> tuple[list[str], str]:
-        """By what an enrichment is joined, and the seed dataset's relation."""
+        """The join columns of an enrichment, and the seed dataset's relation."""
         self._check_of_cube()
         given: Seed = self.arguments["seed"]
         place, seed = self._existing(given.schema, given.name)
@@ -269,7 +250,7 @@ class CubeTest:
 
 
 def _is_of_class(found: pa.DataType, wanted: str) -> bool:
-    """Compare with a class in the words of the specification, or with the name of a type."""
+    """Compare with the name of a class in docs/types.md, or of a type."""
     if class_name(found) == wanted:
         return True
     if wanted in _CLASSES:

@@ -1,4 +1,4 @@
-"""Carries out `insert`: adds the rows of a query to a table, or lets them replace others."""
+"""Executes `insert`: adds the rows of a query to a table, or replaces others with them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _NEW_ROWS = "__ktk_new_rows"
 
 
 class _PartitionExistsError(Exception):
-    """What `if not exists` asks about is there."""
+    """The partition of `if not exists` exists."""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """The rows of an insert's query, and as the table has them."""
+    """The rows of an insert's query, as given and as the table stores them."""
 
     snapshot: Snapshot
     query: DataFrame
@@ -56,7 +56,7 @@ class _Given:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """An insert whose rows were checked, and are not computed yet."""
+    """An insert whose rows were checked, but not computed yet."""
 
     session: SqlSession
     command: Insert
@@ -98,20 +98,20 @@ class _Prepared:
         return build_from(self.store, own, target, context, self.retained())
 
     def retained(self) -> Retained | None:
-        """What stays of the old rows; None for nothing."""
+        """Which old rows stay; None for no change."""
         if not self.command.overwrite:
             return Retained("append")
         return Retained("partitions") if self.is_dynamic else None
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether an overwrite is about the partitions that the new rows have."""
+        """Whether an overwrite replaces the partitions of the new rows."""
         mode = str(self.session.session.conf.get(_OVERWRITE_MODE, "static")).lower()
         fixed = sum(map(bool, self.command.partition.values()))
         return mode == "dynamic" and fixed < len(self.snapshot.partition_keys)
 
     def replacing_on(self, given: _Given) -> Wanted:
-        """A merge of each new row twice: one deletes what it matches, the other is inserted."""
+        """A merge with each new row twice: one deletes what it matches, the other is inserted."""
         from ktk_engine.change.change_rows import Wanted
         from ktk_engine.spark.write.rows_to_insert import rows_twice
 
@@ -130,7 +130,7 @@ class _Prepared:
 
 @dataclass(frozen=True)
 class _Where:
-    """The rows that `replace where` is about; see `RowFilter`."""
+    """The rows that `replace where` replaces; see `RowFilter`."""
 
     text: str
     alias: str
@@ -138,7 +138,7 @@ class _Where:
 
     @property
     def fix(self) -> str:
-        """What to do about a new row that it does not cover."""
+        """What to do about a new row outside of the condition."""
         return "Filter the query by the condition, or widen the condition."
 
     @property
@@ -147,7 +147,7 @@ class _Where:
         return True
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
-        """Give it as a condition on the table's columns."""
+        """Read it as a condition on the table's columns."""
         try:
             return parse_condition(
                 self.text, schema, qualifier=self.alias, session_zone=session_zone
@@ -159,7 +159,7 @@ class _Where:
             ) from error
 
     def has_files(self, store: ObjectStore, snapshot: Snapshot) -> bool:
-        """Whether there are rows for it: its columns are those of partitions."""
+        """Whether it selects whole files: its columns are partition columns."""
         condition = self.condition(snapshot.schema, "UTC")
         found = prune(store, snapshot, conjuncts(condition), None, MetadataCache())
         return bool(found.files.num_rows)
@@ -168,33 +168,19 @@ class _Where:
 def insert(
     session: SqlSession, relations: Relations, command: Insert, found: Relation
 ) -> WriteResult | None:
-    """Insert rows into a table, in one commit.
-
-    Args:
-        session: the thread's session.
-        relations: the relations of the warehouse.
-        command: what to insert.
-        found: the table.
-
-    Returns:
-        What was written; None if nothing changes.
-
-    Raises:
-        KtkError: the rows do not fit, or the table is none; nothing was written.
-    """
+    """Insert rows into a table in one commit; None if nothing changes."""
     return _prepare(session, relations, command, found).write()
 
 
 def insert_several(
     session: SqlSession, relations: Relations, inserts: Sequence[tuple[Insert, Relation]]
 ) -> list[WriteResult | None]:
-    """Insert into several tables, one commit after the other; all read what there was before.
+    """Insert into several tables, a commit each; all of them read the state before.
 
-    Raises:
-        KtkError: see `insert`; what is wrong with one is said before any is written.
+    Errors of any insert are raised before the first one is written.
     """
     prepared = [_prepare(session, relations, *item) for item in inserts]
-    given = [item.given.read() for item in prepared]  # before any of them is written
+    given = [item.given.read() for item in prepared]  # all, before the first one is written
     done: list[WriteResult | None] = []
     own: list[tuple[str, str, int]] = []
     for item, (rows, reads) in zip(prepared, given, strict=True):
@@ -228,7 +214,7 @@ def _prepare(
 
 
 def _check_partition(command: Insert, snapshot: Snapshot) -> None:
-    """Refuse a partition of other columns than those of the table's partitions."""
+    """Refuse a partition of other columns than the table's."""
     keys = snapshot.partition_keys
     wrong = [name for name in command.partition if find_name(name, keys) is None]
     if wrong:
@@ -239,14 +225,14 @@ def _check_partition(command: Insert, snapshot: Snapshot) -> None:
 
 
 def _with_partition(rows: DataFrame, command: Insert) -> DataFrame:
-    """A query's rows with the values that the partition gives to all of them, behind."""
+    """A query's rows, followed by the values that the partition gives to all of them."""
     fixed = {name: value for name, value in command.partition.items() if value}
     values = [f"{value} as {quote_identifier(name)}" for name, value in fixed.items()]
     return rows.selectExpr("*", *values) if values else rows
 
 
 def _in_partition(command: Insert) -> str:
-    """The condition of rows that are in the partition whose values are given; empty for all."""
+    """The condition on rows of the given partition; empty for all rows."""
     return " and ".join(
         f"{quote_identifier(name)} " + ("is null" if value.upper() == "NULL" else f"= {value}")
         for name, value in command.partition.items()
@@ -255,14 +241,14 @@ def _in_partition(command: Insert) -> str:
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame:
-    """A query's columns under the table's names and types."""
+    """A query's columns with the table's names and types."""
     from ktk_engine.spark.write.rows_to_insert import rows_to_insert
 
     return rows_to_insert(rows, _filled(command, rows, snapshot), snapshot.schema)
 
 
 def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[str]:
-    """The table's column that each of a query's columns fills: by position, if not by name."""
+    """The table's column for each of the query's columns, by position unless by name."""
     names = rows.columns if command.by_name else _in_order(command, snapshot)
     if len(names) != len(rows.columns):
         raise _problem(
@@ -273,7 +259,7 @@ def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[st
 
 
 def _in_order(command: Insert, snapshot: Snapshot) -> Sequence[str]:
-    """The columns that a query fills by position; those of a named partition come last."""
+    """The columns that a query fills by position; a named partition's come last."""
     partition = command.partition
     names = command.columns or snapshot.schema.names
     of_query = [name for name in names if find_name(name, partition) is None]

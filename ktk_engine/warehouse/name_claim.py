@@ -1,4 +1,4 @@
-"""Whether a relation may take a name, and what it takes the place of."""
+"""Whether a relation may have a name, and what it replaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.owner import Owner
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import scope_of
@@ -24,21 +24,13 @@ from ktk_engine.types.identifier import Identifier
 
 @dataclass(frozen=True)
 class NameClaim:
-    """A relation that is about to be written.
+    """A relation that is about to be written."""
 
-    Attributes:
-        name: its name in the schema.
-        uuid: the dataset's uuid; empty for a view.
-        claimant: the dbt node that writes it; None for what a person does by hand.
-        full_refresh: whether what the node built before may go.
-        keeps_versions: whether it is a snapshot, which no full refresh rebuilds.
-    """
-
-    name: str
-    uuid: str = ""
-    claimant: Claimant | None = None
-    full_refresh: bool = False
-    keeps_versions: bool = False
+    name: str  # in the schema
+    uuid: str = ""  # of the dataset; empty for a view
+    owner: Owner | None = None  # the dbt node that writes it; None for a statement by hand
+    full_refresh: bool = False  # whether what the node built before may be dropped
+    keeps_versions: bool = False  # whether it is a snapshot, which no full refresh rebuilds
 
     @property
     def what(self) -> str:
@@ -48,55 +40,38 @@ class NameClaim:
     @property
     def who(self) -> str:
         """Who writes it, for messages."""
-        return str(self.claimant) if self.claimant else "a statement"
+        return str(self.owner) if self.owner else "a statement"
 
 
-def displaced_by(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
-    """Find what has to go when a relation is written.
+def replaced_relations(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
+    """Find what has to be dropped when a relation is written.
 
-    Rows of a cube's dataset only go for the very node that built them, in a full refresh. Other
-    tables and views go as SQL and dbt have it, unless another node builds them.
-
-    Args:
-        store: the schema.
-        claim: what is about to be written.
-
-    Returns:
-        What has its name, and the datasets of cubes that its node built before under others.
-
-    Raises:
-        ConsistencyError: one of them must not go; nothing was written.
+    That is what has its name, and datasets of cubes that its node built before under other names.
+    Rows of a cube's dataset are dropped only for the node that built them, in a full refresh. Other
+    tables and views are replaced as in SQL and dbt, unless another node builds them. Raises a
+    `ConsistencyError` if one must not be dropped.
     """
     relations = list_relations(store)
     found = tuple(item for item in relations if _stands_in_the_way(store, claim, item))
     for relation in found:
-        if relation.uuid:  # says so if others depend on it
+        if relation.uuid:  # raises if others depend on it
             plan_removal(store, *cube_and_dataset(relation.uuid))
     return found
 
 
-def displace(
+def drop_replaced(
     store: ObjectStore, claim: NameClaim, relations: Iterable[Relation], history: Mapping[str, str]
 ) -> list[str]:
-    """Drop what `displaced_by` found, once the new relation is there.
+    """Drop what `replaced_relations` found once the new relation exists, and say so in clauses.
 
-    What others have made of it meanwhile, so that it must not go any more, stays.
-
-    Args:
-        store: the schema.
-        claim: what was written.
-        relations: what goes.
-        history: what the log says of these commits, for people.
-
-    Returns:
-        What was done, a clause each.
+    Relations that meanwhile must not be dropped any more stay.
     """
     notes: list[str] = []
     wanted = tuple(relations)
     if not wanted:
         return notes
     try:
-        present = displaced_by(store, claim)
+        present = replaced_relations(store, claim)
     except ConsistencyError as error:
         names = ", ".join(relation.uuid or relation.name for relation in wanted)
         return [Message(f"left {names} as it is, which was changed meanwhile: ", error)]
@@ -117,10 +92,9 @@ def displace(
 
 
 def check_staged_names(stage: StagedStore) -> None:
-    """Refuse to publish relations whose names others have taken while they were staged.
+    """Refuse to publish relations whose names others have taken meanwhile.
 
-    Raises:
-        CommitConflictError: SQL could not tell the two apart; names them.
+    Raises a `CommitConflictError` with names that SQL cannot distinguish.
     """
     changes = {
         change.uuid: change
@@ -136,7 +110,7 @@ def check_staged_names(stage: StagedStore) -> None:
     written = list(filter(is_changed, list_relations(stage)))
     for other in list_relations(stage.beneath):
         if is_changed(other):
-            continue  # the run has written over it, or taken it out
+            continue  # the run has replaced or dropped it
         for own in written:
             if Identifier(own.name) == Identifier(other.name) and _is_taken(own, other):
                 raise CommitConflictError(
@@ -157,19 +131,19 @@ def _is_taken(own: Relation, other: Relation) -> bool:
 
 
 def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation) -> bool:
-    """Whether a relation has to go; raises if it must not."""
+    """Whether a relation has to be dropped; raises if it must not."""
     if relation.uuid != claim.uuid or not claim.uuid:
         _check_letter_case(claim, relation)
     same_name = relation.name == claim.name
     if not relation.uuid:
         if same_name:
             _check_view(store, claim, relation)
-        return same_name and bool(claim.uuid)  # a view's document is written over
+        return same_name and bool(claim.uuid)  # a view's document is overwritten
     if relation.uuid == claim.uuid:
         return False
     if is_in_cube(relation.uuid):
         builder = _builder_in_cube(store, relation)
-        own = claim.claimant is not None and builder == claim.claimant.builder
+        own = claim.owner is not None and builder == claim.owner.builder
         if same_name and not own:
             raise ConsistencyError(_taken(claim, relation, builder))
         if own and not claim.full_refresh:
@@ -181,7 +155,7 @@ def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation)
 
 
 def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
-    """Refuse a second relation, dataset or cube that SQL could not tell from one that is there."""
+    """Refuse a relation, dataset or cube whose name differs from another's only by case."""
     cubes = (split_uuid(claim.uuid)[0], split_uuid(relation.uuid)[0])
     pairs = ((claim.name, relation.name), (claim.uuid, relation.uuid), cubes)
     for new, known in pairs:
@@ -198,31 +172,31 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
 
 
 def _check_view(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
-    """A view holds no rows: it only stays for another node that builds it."""
+    """Refuse to replace a view that another node builds; it holds no rows."""
     view = read_view(store, relation.name)
-    if claim.claimant is None or view is None or not view.node:
+    if claim.owner is None or view is None or not view.node:
         return
     builder = Builder(view.node, view.project)
-    if not claim.claimant.is_successor_of(builder):
+    if not claim.owner.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
 
 
 def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
-    """A table made by hand or by the node itself goes, one of another program does not."""
-    if claim.claimant is None:
+    """Refuse to replace a table of another program; one of the node or by hand may be dropped."""
+    if claim.owner is None:
         return
     state = resolve(store, scope_of(relation.uuid))
     builder = builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
     if builder is None and state.head is not None:
         return
-    if builder is None or not claim.claimant.is_successor_of(builder):
+    if builder is None or not claim.owner.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
     if is_in_cube(claim.uuid) and not claim.full_refresh:
         raise ConsistencyError(_leaving(claim, relation))
 
 
 def _builder_in_cube(store: ObjectStore, relation: Relation) -> Builder | None:
-    """Who builds a cube's dataset; the list of relations has read its log already."""
+    """Who builds a cube's dataset, from the log that listing the relations has read."""
     entry = relation.entry
     if entry is None:
         return None
@@ -239,18 +213,18 @@ def _what(uuid: str, name: str) -> str:
 
 
 def _removal(relation: Relation) -> Remedy:
-    """How to take a relation out."""
+    """How to drop a relation."""
     if not relation.uuid:
         return Remedy("drop_view", name=relation.name)
     return Remedy.on("drop", *cube_and_dataset(relation.uuid))
 
 
 def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> Message:
-    by = f"built by {builder}" if builder else "of which nobody knows who built it"
+    by = f"built by {builder}" if builder else "whose builder is unknown"
     removal, other = _removal(relation), Remedy("other_name")
     if is_in_cube(claim.uuid):
         other = Remedy("other_name_in_cube", dataset=split_uuid(claim.uuid)[1])
-    if claim.claimant is None:
+    if claim.owner is None:
         return Message(
             f"The name {claim.name} is that of {_what(relation.uuid, relation.name)}, {by}: a "
             "statement does not take its place. Nothing was written. Use another name, or take it "
@@ -274,8 +248,8 @@ def _leaving(claim: NameClaim, relation: Relation) -> Message:
             "was written. Change the configuration back, or give the snapshot another name."
         )
     cube, dataset = cube_and_dataset(relation.uuid)
-    leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
-    select = claim.claimant.builder.name if claim.claimant else claim.name
+    leaves = f"{dataset} would leave cube {cube}" if dataset else f"table {cube} would be dropped"
+    select = claim.owner.builder.name if claim.owner else claim.name
     return Message(
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
         f"{claim.what}: {leaves}, with its rows. Nothing was written. ",

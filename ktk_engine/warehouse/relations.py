@@ -1,4 +1,4 @@
-"""What dbt asks about and does with relations, answered from the store, without Spark."""
+"""dbt's questions about relations and changes to them, done in the store without Spark."""
 
 from __future__ import annotations
 
@@ -42,37 +42,28 @@ from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
-from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 
 _NONE = Comments()
-_DEPTH = 20  # of clones of clones
+_DEPTH = 20  # limit of clones of clones
 
 
 @dataclass(frozen=True)
 class Relations:
-    """The relations of a warehouse.
-
-    Attributes:
-        warehouse: the root of the schemas.
-    """
+    """The relations of a warehouse."""
 
     warehouse: Warehouse
 
     def list(self, schema: str) -> list[Relation]:
-        """Relations of a schema; none if there is no such schema."""
+        """Relations of a schema; none if it does not exist."""
         store = self.warehouse.find_schema(schema)
         return [] if store is None else list_relations(store)
 
     def find(self, schema: str, name: str, kind: Kind | None = None) -> Relation | None:
-        """Look a relation up, None if the store says that there is none.
+        """Look a relation up; None if the store has none of this name.
 
-        Args:
-            schema: its schema.
-            name: its name.
-            kind: which one is meant where a view and a dataset share the name; None for neither.
-
-        Raises:
-            ConsistencyError: several relations have the name.
+        `kind` chooses if a view and a dataset share the name. Raises a `ConsistencyError` if there
+        are several.
         """
         relations = by_name(self.list(schema))
         named = relations.get(Identifier(name), [])
@@ -80,23 +71,14 @@ class Relations:
         return meant[0] if len(meant) == 1 else find_relation(relations, name)
 
     def existing(self, schema: str, name: str) -> Relation:
-        """Look a relation up.
-
-        Raises:
-            DatasetNotFoundError: there is none; the message says what exists.
-        """
+        """Look a relation up; raises a `DatasetNotFoundError` that says what exists."""
         return self._existing(schema, name)[1]
 
     def schema_of(self, schema: str, name: str, known: Relation | None = None) -> pa.Schema | None:
         """Columns of a dataset or cube; None for a view, whose query only Spark understands.
 
-        Args:
-            schema: its schema.
-            name: its name.
-            known: what the name means, where the caller has just built it; no listing is needed.
-
-        Raises:
-            DatasetNotFoundError: there is no such relation.
+        A caller that has just built the relation passes it as `known`, which saves a listing.
+        Raises a `DatasetNotFoundError` if there is none.
         """
         store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
@@ -107,16 +89,7 @@ class Relations:
         return load_cube(self.cube_state(schema, view), view.datasets).schema
 
     def column_names(self, schema: str, name: str, known: Relation | None = None) -> Sequence[str]:
-        """Names of a relation's columns; a view's as they were when it was stored.
-
-        Args:
-            schema: its schema.
-            name: its name.
-            known: as for `schema_of`.
-
-        Raises:
-            DatasetNotFoundError: there is no such relation.
-        """
+        """Names of a relation's columns, see `schema_of`; a view's from when it was stored."""
         store, relation = self._existing(schema, name, known)
         found = self.schema_of(schema, name, relation)
         if found is not None:
@@ -125,7 +98,7 @@ class Relations:
         return () if view is None else tuple(view.columns)
 
     def partition_columns_of(self, schema: str, name: str) -> tuple[str, ...]:
-        """Partition columns of a stored cube; none if there is no such cube."""
+        """Partition columns of a stored cube; none if it does not exist."""
         store, found = self.warehouse.find_schema(schema), self.find(schema, name)
         view = None if store is None or found is None else read_view(store, found.name)
         if view is None or view.kind != "cube":
@@ -139,15 +112,9 @@ class Relations:
         view: ViewDocument,
         resolved: Callable[[ObjectStore, LogScope], State] = resolve,
     ) -> State:
-        """Give the scope of a cube's virtual table, with the datasets that lie elsewhere.
+        """The scope of a cube's virtual table, including datasets in other stores.
 
-        Args:
-            schema: where the virtual table lies.
-            view: its document.
-            resolved: resolves a scope.
-
-        Raises:
-            DatasetNotFoundError: a schema or a dataset that it reads is gone.
+        Raises a `DatasetNotFoundError` if one of its schemas or datasets is gone.
         """
 
         def state_in(place: str) -> State:
@@ -157,16 +124,10 @@ class Relations:
         return cube_state(view, state_in)
 
     def behind(self, schema: str, name: str) -> tuple[str, Relation] | None:
-        """Find what a name stands for; None if there is no such relation.
+        """Find the relation that a name refers to, and its schema or the address of its store.
 
-        A view that only shows another relation, as `dbt clone` makes them, stands for that.
-
-        Args:
-            schema: a schema, or the address of a store.
-            name: the name there.
-
-        Returns:
-            The relation, and the schema, or the address of the store, in which it lies.
+        A view that only shows another relation, as `dbt clone` creates, refers to that. None if
+        there is none.
         """
         found: tuple[str, Relation] | None = None
         for _ in range(_DEPTH):
@@ -183,7 +144,7 @@ class Relations:
         return found
 
     def view(self, schema: str, name: str) -> ViewDocument | None:
-        """Read a view's document; None if there is no such view."""
+        """Read a view's document; None if it does not exist."""
         store = self.warehouse.find_schema(schema)
         return None if store is None else read_view(store, name)
 
@@ -196,22 +157,11 @@ class Relations:
         author: Author,
         said: Comments = _NONE,
     ) -> Sequence[str]:
-        """Store a query under a name.
+        """Store a query under a name, and say in clauses what it replaced.
 
-        Args:
-            schema: the view's schema.
-            name: its name.
-            sql: the query.
-            columns: column -> SQL name of its type, for callers without Spark.
-            author: who stores it.
-            said: comments that it gets; others stay as they are.
-
-        Returns:
-            What it took the place of, a clause each.
-
-        Raises:
-            ConfigurationError: it would read itself; nothing was changed.
-            ConsistencyError: the name is taken by what must not go; nothing was changed.
+        `columns` maps columns to SQL types, for callers without Spark. Other comments than those
+        `said` stay. Raises a `ConfigurationError` if the view would read itself, and a
+        `ConsistencyError` if the name is taken.
         """
         store = self.warehouse.create_schema(schema)
         if read_view(store, name) is not None:
@@ -224,12 +174,10 @@ class Relations:
         return replace_view(store, view, author)
 
     def rename(self, schema: str, old: str, new: str, author: Author) -> None:
-        """Give a view or a table another name; a table's files are copied, see `rename`.
+        """Rename a view or a table, whose files are copied; see `rename`.
 
-        Raises:
-            DatasetNotFoundError: there is no such relation.
-            ConfigurationError: it is a dataset of a cube, whose name belongs to its model.
-            ConsistencyError: the new name is taken, or something refers to the old one.
+        Raises a `ConfigurationError` for a dataset of a cube, whose model names it, and a
+        `ConsistencyError` if the new name is taken or something refers to the old one.
         """
         store = self.warehouse.find_schema(schema)
         relation = self.find(schema, old)
@@ -256,18 +204,10 @@ class Relations:
     def drop(
         self, schema: str, name: str, history: Mapping[str, str], kind: Kind | None = None
     ) -> None:
-        """Drop a relation. One that does not exist is fine.
+        """Drop a relation; a missing one is fine.
 
-        A dataset leaves its log in one commit; its files stay until the clean-up.
-
-        Args:
-            schema: its schema.
-            name: its name.
-            history: what the log says of the commit, for people.
-            kind: as for `find`.
-
-        Raises:
-            ConsistencyError: several relations have this name, or others depend on it.
+        A dataset leaves its log in one commit; its files stay until the clean-up. Raises a
+        `ConsistencyError` if several relations have the name, or others depend on it.
         """
         store = self.warehouse.find_schema(schema)
         relation = self.find(schema, name, kind)
@@ -288,9 +228,7 @@ class Relations:
     ) -> str:
         """Take a dataset out of a cube, or drop a table, and say what was done.
 
-        Raises:
-            DatasetNotFoundError: there is no such schema, cube or dataset.
-            ConsistencyError: others depend on it, and `cascade` is not given.
+        Raises a `ConsistencyError` if others depend on it, unless `cascade` is set.
         """
         store = self.store_of(schema)
         done = remove(store, name, dataset, history, cascade=cascade)
@@ -305,18 +243,7 @@ class Relations:
         history: Mapping[str, str],
         known: Relation | None = None,
     ) -> None:
-        """Let a relation have these comments and no others; what does not change is not written.
-
-        Args:
-            schema: its schema.
-            name: its name.
-            comments: what is said of it and of its columns.
-            history: what the log says of the commit, for people.
-            known: as for `schema_of`.
-
-        Raises:
-            DatasetNotFoundError: there is no such relation.
-        """
+        """Replace all comments of a relation; writes only what changes."""
         store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
             comment_on(store, relation.uuid, comments, history)
@@ -330,15 +257,8 @@ class Relations:
     ) -> None:
         """Change some comments of a view or a cube's virtual table.
 
-        Args:
-            schema: its schema.
-            name: its name.
-            relation: what is said of it; None leaves that as it is.
-            columns: column -> what is said of it; empty for nothing.
-
-        Raises:
-            DatasetNotFoundError: there is no such view.
-            ConfigurationError: it has no such column.
+        None for `relation` leaves its comment; an empty text removes a column's comment. Raises a
+        `ConfigurationError` for unknown columns.
         """
         store, found = self._existing(schema, name)
         view = read_view(store, found.name)
@@ -359,11 +279,9 @@ class Relations:
         self.comment_on(schema, name, all_said, {}, found)
 
     def changed_at(self, schema: str, name: str) -> datetime:
-        """When the rows of a table or cube last changed; of a cube, the newest of its datasets.
+        """When the rows of a table or cube last changed; in a cube, of any dataset.
 
-        Raises:
-            DatasetNotFoundError: there is no such relation.
-            ConfigurationError: it is a view: nothing records when what it reads changes.
+        Raises a `ConfigurationError` for a view, since changes of what it reads are not recorded.
         """
         store, relation = self._existing(schema, name)
         if relation.kind == "dataset":
@@ -371,24 +289,20 @@ class Relations:
         view = read_view(store, relation.name)
         if view is None or view.kind == "view":
             raise ConfigurationError(
-                f"{schema}.{name} is a view, which holds no rows: nobody notes when what it reads "
-                "changes. Give the source a loaded_at_field or a loaded_at_query."
+                f"{schema}.{name} is a view, which holds no rows: changes of what it reads are not "
+                "recorded. Give the source a loaded_at_field or a loaded_at_query."
             )
         state = self.cube_state(schema, view)
         uuids = [state.scope.uuid_of(item) for item in view.datasets] or list(state.datasets)
         return max(changed_at(state.holding(uuid), uuid) for uuid in uuids)
 
     def is_same_store(self, one: str, other: str) -> bool:
-        """Whether two schemas are one, also by the address of its store."""
+        """Whether two schemas, or addresses of stores, are the same."""
         stores = [self.warehouse.find_schema(name) for name in (one, other)]
         return None not in stores and len({store and store.url for store in stores}) == 1
 
     def store_of(self, schema: str) -> ObjectStore:
-        """Open a schema that has to exist.
-
-        Raises:
-            DatasetNotFoundError: it does not.
-        """
+        """Open an existing schema; raises a `DatasetNotFoundError` otherwise."""
         store = self.warehouse.find_schema(schema)
         if store is None:
             hint = did_you_mean(schema, self.warehouse.schemas(), "{}")
@@ -400,11 +314,7 @@ class Relations:
     def _existing(
         self, schema: str, name: str, known: Relation | None = None
     ) -> tuple[ObjectStore, Relation]:
-        """Look a relation up, unless it is known, with the store it lies in.
-
-        Raises:
-            DatasetNotFoundError: there is none; the message says what exists.
-        """
+        """Look a relation up unless it is known, with its store."""
         store = self.store_of(schema)
         relation = known or self.find(schema, name)
         if relation is None:
@@ -415,17 +325,17 @@ class Relations:
 
 
 def replace_view(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
-    """Store a view's document, and drop what it takes the place of."""
+    """Store a view's document, and drop what it replaces."""
     claim = author.view(view.name)
-    displaced = displaced_by(store, claim)  # says so if it must not go
+    replaced = replaced_relations(store, claim)  # raises if it must not be dropped
     store.put(view_key(view.name), render_view(view))
-    return displace(store, claim, displaced, author.history)
+    return drop_replaced(store, claim, replaced, author.history)
 
 
 def _refuse_circle(
     relations: Relations, view: tuple[str, str], sql: str, seen: frozenset[tuple[str, ...]]
 ) -> None:
-    """Refuse a view that reads itself, through others too: its old query would be lost."""
+    """Refuse a view that reads itself, even indirectly: its old query would be lost."""
     for reference in read_statement(sql).references:
         parts = tuple(reference.parts)
         if parts == view:
@@ -439,15 +349,7 @@ def _refuse_circle(
 
 
 def check_view_columns(name: str, columns: Iterable[str]) -> None:
-    """Refuse a view of whose columns SQL could not name one.
-
-    Args:
-        name: the view.
-        columns: what its query gives.
-
-    Raises:
-        ConfigurationError: two columns have one name, letter case aside.
-    """
+    """Refuse a view with columns that differ only by case, which SQL could not name."""
     seen: set[Identifier] = set()
     for column in columns:
         if Identifier(column) in seen:
@@ -460,9 +362,9 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
 
 
 def kept_by_view(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
-    """Give what a view has beside its query: who stored it, and the comments of the one before."""
+    """What a view keeps besides its query: who stored it, and the comments of its predecessor."""
     before = read_view(store, name)
-    builder = author.claimant.builder if author.claimant else None
+    builder = author.owner.builder if author.owner else None
     return {
         "owner": user_name(),
         "comments": before.comments if before else Comments(),

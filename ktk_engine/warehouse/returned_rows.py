@@ -1,4 +1,4 @@
-"""The rows that a user's Python function returns, as what the engine writes."""
+"""The rows that a user's Python function returns, in a form that the engine writes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ if TYPE_CHECKING:
 
 
 def returned_rows(result: Any) -> DataFrame | pa.Table:
-    """Take the rows that a function returned.
+    """Take the rows that a function returned, as a Spark DataFrame or an Arrow table.
 
-    Args:
-        result: a Spark DataFrame (also of `pyspark.pandas`), a pandas DataFrame or an Arrow
-            table.
-
-    Returns:
-        The frame itself, or an Arrow table. What pandas has as missing (None, NaN, NaT, NA) is
-        null.
-
-    Raises:
-        DataError: it is something else, or an index holds values that would be lost.
+    Accepts Spark (also `pyspark.pandas`), pandas and Arrow. What pandas treats as missing (None,
+    NaN, NaT, NA) becomes null. Raises a `DataError` for anything else, and for an index whose
+    values would be lost.
     """
     if isinstance(result, pa.Table):
         return result
@@ -51,7 +44,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
 
 
 def _as_table(frame: pd.DataFrame) -> pa.Table:
-    """Convert a pandas frame as Arrow does; nothing is left out in silence."""
+    """Convert a pandas frame as Arrow does, without dropping anything silently."""
     refuse_index(frame)
     unnamed = [repr(name) for name in frame.columns if not isinstance(name, str)]
     if unnamed:
@@ -68,15 +61,7 @@ def _as_table(frame: pd.DataFrame) -> pa.Table:
 
 
 def refuse_index(frame: Any, subject: str = "The pandas frame") -> None:
-    """Refuse an index with a name: `groupby` leaves columns there, and none is stored.
-
-    Args:
-        frame: a frame of pandas, or of pandas on Spark.
-        subject: what it is, for the message.
-
-    Raises:
-        DataError: its index has a name.
-    """
+    """Refuse a named index: `groupby` puts columns there, and an index is not stored."""
     names = [str(name) for name in frame.index.names if name is not None]
     if names:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Describes the relations of a schema by what logs, snapshots and views' documents know."""
+"""Describes the relations of a schema from logs, snapshots and documents of views."""
 
 from __future__ import annotations
 
@@ -26,38 +26,25 @@ from ktk_engine.warehouse.relations import Relations
 
 @dataclass(frozen=True)
 class RelationDescription:
-    """What a catalog shows of a relation.
-
-    Attributes:
-        schema: its schema.
-        name: its name.
-        kind: `table`, `view`, or `external` for plain files.
-        columns: name -> Spark's name of its type, in order.
-        owner: who built it; empty if unknown.
-        comments: what people say of it and of its columns.
-        statistics: name -> value: `rows`, `bytes`, `files`, `partitions`, `last_commit`, `cube`,
-            `cube_role` and, as texts, `dimension_columns`, `partition_columns`,
-            `indexed_columns`, `payload_columns`. None or empty: unknown or none.
-    """
+    """A relation in a catalog."""
 
     schema: str
     name: str
-    kind: str
-    columns: Mapping[str, str]
-    owner: str = ""
+    kind: str  # `table`, `view`, or `external` for plain files
+    columns: Mapping[str, str]  # name -> Spark type, in order
+    owner: str = ""  # who built it; empty: unknown
     comments: Comments = field(default_factory=Comments)
+    # `rows`, `bytes`, `files`, `partitions`, `last_commit`, `cube`, `cube_role` and, as texts,
+    # `dimension_columns`, `partition_columns`, `indexed_columns`, `payload_columns`; None or empty:
+    # unknown or none
     statistics: Mapping[str, int | str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SchemaCatalog:
-    """Describes the relations of one schema, each cube at one version; starts no JVM.
+    """Describes the relations of an existing schema, each cube at one version; starts no JVM.
 
-    For one thread: what it has resolved it keeps, so that all of it is of one version.
-
-    Attributes:
-        known: the warehouse's relations.
-        schema: the schema's name; it exists.
+    It caches what it has resolved, and is not safe between threads.
     """
 
     known: Relations
@@ -66,7 +53,7 @@ class SchemaCatalog:
 
     @cached_property
     def store(self) -> ObjectStore:
-        """Where the schema lies."""
+        """The schema's store."""
         return self.known.store_of(self.schema)
 
     @cached_property
@@ -77,9 +64,8 @@ class SchemaCatalog:
     def describe(self, relation: Relation) -> RelationDescription | None:
         """Describe a relation; None if it was dropped meanwhile, or is a view without columns.
 
-        Raises:
-            ForeignWriterError: nobody can tell what it holds.
-            ConsistencyError: a cube's datasets do not fit together.
+        Raises a `ForeignWriterError` if its contents cannot be known, and a `ConsistencyError` if a
+        cube's datasets do not fit together.
         """
         if relation.kind == "dataset":
             return self._dataset(relation)
@@ -150,14 +136,14 @@ class SchemaCatalog:
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:
-    """Name each column's type as Spark reads it."""
+    """Each column's type as Spark reads it."""
     return {field.name: sql_name(field.type) for field in schema}
 
 
 def _sizes(
     state: State, found: Sequence[DatasetDescription], seed: DatasetDescription
 ) -> dict[str, int | str | None]:
-    """Rows, files, times: summed where that means something, unknown where one is."""
+    """Rows, files and times, summed where that makes sense; unknown if one of them is."""
     return {
         "rows": seed.rows,
         "bytes": _sum(item.bytes for item in found),

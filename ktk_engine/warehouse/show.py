@@ -1,4 +1,4 @@
-"""Answers `show` and `describe` from the store, as Spark answers them from its catalog."""
+"""Answers `show` and `describe` from the store, as Spark does from its catalog."""
 
 from __future__ import annotations
 
@@ -19,19 +19,10 @@ _Rows = Iterable[tuple[str | bool, ...]]
 
 
 def show(relations: Relations, command: Show | Describe, name: Name) -> Answer | None:
-    """Answer a question about relations of the store.
+    """Answer a command about a schema or relation of the store, or about the warehouse.
 
-    Args:
-        relations: those of the warehouse.
-        command: the question.
-        name: the schema or relation that it is about; empty for the warehouse.
-
-    Returns:
-        None where it is about something else: it is for Spark.
-
-    Raises:
-        DatasetNotFoundError: the schema has no such relation.
-        ConfigurationError: it asks for properties of a view.
+    None if it is about something else, which is left to Spark. Raises a `DatasetNotFoundError` for
+    a missing relation, and a `ConfigurationError` for properties of a view.
     """
     if isinstance(command, Show) and command.what == "schemas":
         return None if name else _schemas(relations, command.pattern)
@@ -41,7 +32,7 @@ def show(relations: Relations, command: Show | Describe, name: Name) -> Answer |
         return _relations(relations, command, name[0]) if len(name) == 1 else None
     found = relations.find(*name) if len(name) == 2 else None
     if found is None:
-        return None  # maybe one of a metastore
+        return None  # it may be in a metastore
     description = _catalog(relations, name[0]).describe(found)
     if description is None:
         return None
@@ -79,7 +70,7 @@ def _relations(relations: Relations, command: Show, schema: str) -> Answer:
 
 
 def _information(found: RelationDescription | None, schema: str, name: str) -> str:
-    """What `show table extended` says of a relation: lines, and the tree of its columns."""
+    """The lines of `show table extended`, with the tree of the columns."""
     lines = [f"{key}: {value}" for key, value in _details(found, schema, name) if value]
     columns = () if found is None else found.columns.items()
     lines += ["Schema: root", *(f" |-- {c}: {t} (nullable = true)" for c, t in columns)]
@@ -142,7 +133,7 @@ def _answer(columns: Iterable[tuple[str, str]], rows: _Rows) -> Answer:
 
 
 def _matching(names: Iterable[str], pattern: str) -> list[str]:
-    """The names that a pattern of Spark's means: `*` is any text, `|` is or, case is ignored."""
+    """The names that match a pattern of Spark: `*` is any text, `|` is or; ignores case."""
     if not pattern:
         return list(names)
     wanted = []

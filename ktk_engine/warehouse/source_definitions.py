@@ -1,6 +1,6 @@
-"""Definitions of dbt's sources for what a store holds: tables, columns with types, and tests.
+"""Definitions of dbt sources for a store: tables, columns with types, and tests.
 
-Only tests are written that the documents of the store prove, so that all of them pass.
+It writes only tests that the store's documents prove, so that all of them pass.
 """
 
 from __future__ import annotations
@@ -32,26 +32,17 @@ _JINJA = ("{{", "{%", "{#")
 
 @dataclass(frozen=True)
 class DescribedScope:
-    """A cube or table that becomes tables of a source.
-
-    Attributes:
-        scope: the cube or table.
-        snapshots: its datasets by uuid.
-        specification: what the cube is; None for a table, and without a seed dataset.
-    """
+    """A cube or table for a source."""
 
     scope: LogScope
-    snapshots: Mapping[str, Snapshot]
-    specification: CubeSpecification | None
+    snapshots: Mapping[str, Snapshot]  # its datasets by uuid
+    specification: CubeSpecification | None  # None for a table, and without a seed dataset
 
 
 def render_sources(name: str, store: str, scopes: Iterable[DescribedScope]) -> str:
     """Write the YAML of a source; the same store gives the same text.
 
-    Args:
-        name: what the source should be called.
-        store: its path or address, as `ktk_store` has it.
-        scopes: what is in it.
+    `store` is the path or address for `ktk_store`.
     """
     import yaml
 
@@ -65,7 +56,7 @@ def render_sources(name: str, store: str, scopes: Iterable[DescribedScope]) -> s
 
 
 def _tables(described: DescribedScope, before: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A table for a cube, and one for each of its datasets."""
+    """A table for a cube, and one per dataset."""
     scope, specification = described.scope, described.specification
     taken = [table["name"] for table in before]
     tables = []
@@ -122,7 +113,7 @@ def _column(
 
 
 def _has_no_null(snapshot: Snapshot, name: str) -> bool:
-    """Whether it is known that a column has a value in every row."""
+    """Whether a column is known to have a value in every row."""
     files = snapshot.file_table
     if name in snapshot.partition_keys:
         return not snapshot.file_column(PARTITION_PREFIX + name).null_count
@@ -133,7 +124,7 @@ def _has_no_null(snapshot: Snapshot, name: str) -> bool:
 
 
 def _is_compatible(snapshot: Snapshot) -> bool:
-    """Whether it is known that every file has columns of the dataset's classes."""
+    """Whether every file is known to have the classes of the dataset's columns."""
     if snapshot.file_column("physical").null_count:
         return False
     required = {*snapshot.dimension_columns, *snapshot.with_index} - set(snapshot.partition_keys)
@@ -155,7 +146,7 @@ def _contradictions(snapshot: Snapshot, physical: pa.Schema) -> Iterator[str]:
 
 
 def _named(name: str, taken: Collection[str]) -> str:
-    """A name for dbt that no other has."""
+    """A unique name for dbt."""
     plain = wanted = _NO_NAME.sub("_", name)
     number = 1
     while wanted in taken:
@@ -165,7 +156,7 @@ def _named(name: str, taken: Collection[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that dbt does not take for a template."""
+    """Escape a text that dbt would read as a template."""
     if not any(sign in text for sign in _JINJA):
         return text
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,4 +1,4 @@
-"""A warehouse as a staged run sees it: what the run writes, nobody else sees before its end."""
+"""The warehouse of a staged run, whose changes are invisible to others until its end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ktk_engine.warehouse.name_claim import check_staged_names
 
 
 class StagedWarehouse(Warehouse):
-    """The schemas under one root, each with a stage over it, until they are published or discarded.
+    """The schemas under one root, each with a stage, until they are published or discarded.
 
-    Readers and writers that get their stores here see what was staged. Threads may share it; one
-    of them ends it when the others have ended.
+    Stores opened here see staged changes. Safe between threads; one of them ends it when all others
+    are done.
     """
 
     _is_open = True
@@ -29,19 +29,18 @@ class StagedWarehouse(Warehouse):
 
     @property
     def is_open(self) -> bool:
-        """Whether what is written is staged; after the end everybody sees it."""
+        """Whether writes are staged; after the end they are visible to all."""
         return self._is_open
 
     @property
     def has_commits(self) -> bool:
-        """Whether there is anything to publish, or to lose."""
+        """Whether there is anything to publish or discard."""
         return any(stage.has_changes for stage in self._stages)
 
     def publish(self) -> list[Committed]:
-        """Let everybody see what was staged; see `publish_stages`.
+        """Publish what was staged; see `publish_stages`.
 
-        Raises:
-            CommitConflictError: also where a name has become that of another relation meanwhile.
+        Raises a `CommitConflictError`, also if another relation has taken a name meanwhile.
         """
         self._is_open = False
         try:
@@ -53,16 +52,12 @@ class StagedWarehouse(Warehouse):
         return publish_stages(self._stages)
 
     def discard(self, is_over: bool = False) -> None:
-        """Drop what was staged, and delete its files; see `discard_stages`."""
+        """Discard what was staged, and delete its files; see `discard_stages`."""
         self._is_open = False
         discard_stages(self._stages, is_over)
 
     def drop_schema(self, name: str) -> None:
-        """See `Warehouse.drop_schema`.
-
-        Raises:
-            ConfigurationError: the run is staged; what this deletes could not be brought back.
-        """
+        """Raise a `ConfigurationError` in a staged run, since it could not be undone."""
         if self._is_open:
             raise ConfigurationError(
                 Message(

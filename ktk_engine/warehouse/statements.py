@@ -1,4 +1,4 @@
-"""Carries out statements that create, fill, change, drop or show relations of the store."""
+"""Executes statements that create, fill, change, drop or show relations of the store."""
 
 from __future__ import annotations
 
@@ -33,21 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Done:
-    """That a statement was carried out.
+    """The result of a statement."""
 
-    Attributes:
-        rows: what it did to rows, if it is about rows.
-        message: the same and more, for people.
-        answer: what it shows, if it is a question.
-    """
-
-    rows: RowChanges | None = None
-    message: str = "OK"
-    answer: c.Answer | None = None
+    rows: RowChanges | None = None  # changes of rows, if any
+    message: str = "OK"  # the same and more, for users
+    answer: c.Answer | None = None  # the answer to a `show` or `describe`
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Done:
-        """Say what a write did; None if it changed nothing."""
+        """The result of a write; None means that it changed nothing."""
         if result is None:
             return cls(RowChanges(), "nothing changed")
         return cls(result.changes, result.message)
@@ -59,26 +53,17 @@ def run_statement(
     statement: Statement,
     in_metastore: bool = False,
 ) -> Done | None:
-    """Carry out a statement if it is about a relation of the store, and no query.
+    """Execute a statement, other than a query, on a relation of the store; None for Spark.
 
-    Args:
-        session: gives the thread's session; not called where none is needed.
-        relations: the relations of the warehouse.
-        statement: the statement.
-        in_metastore: whether a table that is created `using` a format is kept in a metastore.
-
-    Returns:
-        What was done; None for everything that is Spark's.
-
-    Raises:
-        KtkError: the engine refused it; nothing was changed.
+    The session is called only if needed. `in_metastore` says whether tables created `using` a
+    format belong to a metastore.
     """
     return _Run(session, relations, statement, in_metastore).run()
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One statement, and what it is carried out with."""
+    """A statement and its context."""
 
     session: Callable[[], SqlSession]
     relations: Relations
@@ -112,12 +97,12 @@ class _Run:
         found = self.relations.find(*name, kind)
         if found is None and self.is_sparks(command, name):
             return None
-        if found is not None:  # the first spelling of a name stays
+        if found is not None:  # a name keeps its first spelling
             name = Name((name[0], found.name))
         return self.run_on(replace(command, name=name), found)
 
     def run_on(self, command: Any, found: Relation | None) -> Done | None:
-        """Carry out a command on a relation of the store, or one that is to be."""
+        """Execute a command on an existing or new relation of the store."""
         schema, name = command.name
         relations = self.relations
         if isinstance(command, c.CreateTable):
@@ -142,7 +127,7 @@ class _Run:
         return Done()
 
     def with_metastore(self, shown: c.Answer, name: Name) -> c.Answer:
-        """What the store shows of a schema, and the tables of that name in a metastore."""
+        """Add the tables of a metastore's schema of the same name."""
         command = self.statement.command
         if not (self.in_metastore and isinstance(command, c.Show) and command.is_of_schema):
             return shown
@@ -153,16 +138,16 @@ class _Run:
         return replace(shown, rows=(*shown.rows, *map(tuple, others)))
 
     def completed(self, name: Name) -> Name:
-        """A relation's name with the current schema, where it has none."""
+        """A relation's name with a schema, by default the current one."""
         return Name((*self.current_schema(), *name)) if len(name) == 1 else name
 
     def current_schema(self) -> Name:
-        """The schema of names without one; empty where that is Spark's."""
+        """The default schema of names; empty if Spark has another one."""
         schema = self.session().current_schema
         return Name((schema,)) if schema else NO_NAME
 
     def is_sparks(self, command: Any, name: Name) -> bool:
-        """Whether a relation that the store lacks is, or is to be, one of Spark's own catalog."""
+        """Whether a relation that the store lacks is, or would be, in Spark's catalog."""
         if isinstance(command, c.CreateTable) and command.provider and self.in_metastore:
             database = quote_identifier(name[0])
             self.session().session.sql(f"create database if not exists {database}")
@@ -171,13 +156,13 @@ class _Run:
         return bool(self.session().session.catalog.tableExists(written))
 
     def use(self, command: c.Use) -> Done | None:
-        """Let names without a schema mean relations of one; others are Spark's."""
+        """Set the default schema of names, if it is a schema of the store."""
         known = len(command.name) == 1 and self.relations.warehouse.find_schema(command.name[0])
         self.session().current_schema = command.name[0] if known else ""
         return Done() if known else None
 
     def insert_several(self, command: c.InsertSeveral) -> Done | None:
-        """Insert into several tables, all of them relations of the store."""
+        """Insert into several tables, all of them in the store."""
         named = [replace(item, name=self.completed(item.name)) for item in command.inserts]
         found = [self.relations.find(*item.name) if len(item.name) == 2 else None for item in named]
         if not any(found):
@@ -192,10 +177,9 @@ class _Run:
         return Done.of(insert_several(self.session(), self.relations, pairs)[-1])
 
     def refuse_if_known(self, command: c.Other) -> None:
-        """Refuse what is Spark's or not understood, where it names a relation of the store.
+        """Refuse a statement for Spark, or one not understood, on a relation of the store.
 
-        Raises:
-            ConfigurationError: names the relation, and says what to do instead.
+        Raises a `ConfigurationError` that names the relation and says what to do instead.
         """
         if not (command.advice or command.problem):
             return
@@ -213,16 +197,14 @@ class _Run:
             else:
                 advice = advice.format(relation=name)
             raise ConfigurationError(
-                Message(f"{command.word} is Spark's, whose catalog does not know {name}. ", advice)
+                Message(f"Spark executes {command.word}, and its catalog lacks {name}. ", advice)
             )
 
 
 def truncate(relations: Relations, schema: str, name: str) -> None:
-    """Take all rows out of a table, in one commit; its columns and layout stay.
+    """Delete all rows of a table in one commit; its columns and layout stay.
 
-    Raises:
-        DatasetNotFoundError: there is no such table.
-        ConfigurationError: it is a view.
+    Raises a `ConfigurationError` for a view.
     """
     from ktk_engine.write.build import build
 
@@ -238,7 +220,7 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
 
 
 def _run_on_schema(relations: Relations, command: c.CreateSchema | c.DropSchema) -> bool:
-    """Create or drop a schema of the warehouse; one that it lacks is dropped by Spark."""
+    """Create or drop a schema of the warehouse; Spark drops others."""
     (schema,) = command.name
     exists = relations.warehouse.find_schema(schema) is not None
     if isinstance(command, c.CreateSchema):

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, TypeClassError
-from ktk_engine.gate.claim import check_claim
-from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
+from ktk_engine.gate.gate import ValidatedWrite, check_configured, validate_write
+from ktk_engine.gate.ownership import check_ownership
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
@@ -40,7 +40,7 @@ class CheckedWrite:
     target: Target
     state: State
     retained: Retained | None
-    gate: GateResult
+    gate: ValidatedWrite
     history: Mapping[str, str]
     claimed: str
     reads: Reads = NOTHING_READ
@@ -76,7 +76,7 @@ def check_write(
         retained = None
     keeps_rows, full_refresh = retained is not None, context.full_refresh
     check_configured(target, schema)
-    claimed = check_claim(target, state, keeps_rows, full_refresh)
+    claimed = check_ownership(target, state, keeps_rows, full_refresh)
     gate = _passed_gate(schema, target, state.snapshots_by_id(), context, keeps_rows)
     if retained is not None:
         _check_old_values(state.snapshot(target.uuid), retained, gate)
@@ -91,15 +91,15 @@ def _passed_gate(
     own: Mapping[str, Snapshot],
     context: WriteContext,
     keeps_rows: bool,
-) -> GateResult:
+) -> ValidatedWrite:
     """Pass the gate beside the cube's datasets, without those that the run is yet to replace.
 
     Only what does not fit leaves, in the commit of this write: what is committed always fits.
     """
     beside = {name: item for name, item in context.beside.items() if name not in own}
 
-    def passed(datasets: Mapping[str, Snapshot]) -> GateResult:
-        return pass_gate(
+    def passed(datasets: Mapping[str, Snapshot]) -> ValidatedWrite:
+        return validate_write(
             target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, beside
         )
 
@@ -133,7 +133,7 @@ def _way_out(
     """Say how to rebuild datasets that were changed together, if stored ones stand in the way."""
     built_by = context.built_by or {}
     models = [built_by[name] for name in misfits if name in built_by]
-    if isinstance(error, TypeClassError) or not models or target.claimant is None:
+    if isinstance(error, TypeClassError) or not models or target.owner is None:
         return None
     own = built_by.get(target.dataset, target.dataset)
     return Message(
@@ -182,7 +182,7 @@ def check_writes(
     return checked
 
 
-def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> None:
+def _check_old_values(base: Snapshot, retained: Retained, gate: ValidatedWrite) -> None:
     """Refuse a new column if files that stay have one of its name, which was dropped earlier.
 
     Raises:

@@ -19,7 +19,7 @@ from ktk_engine.files.write_report import DataFinding, WriteReport
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.gate.gate import GateResult
+from ktk_engine.gate.gate import ValidatedWrite
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
@@ -168,7 +168,7 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
     )
 
 
-def _physical(target: Target, gate: GateResult) -> pa.Schema:
+def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
     """Payload keeps its width; partition columns take their class's container."""
     return pa.schema(
         [
@@ -253,11 +253,11 @@ def _new_index(
 
 def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
     """Let the log say who builds the dataset, and by which name SQL knows it."""
-    builder = target.claimant.builder if target.claimant else None
+    builder = target.owner.builder if target.owner else None
     return replace(change, relation=target.name, builder=builder)
 
 
-def _cube_metadata(target: Target, gate: GateResult) -> dict[str, object]:
+def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
     """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
     if gate.specification is not None:
         return gate.specification.metadata(target.dataset)

@@ -271,7 +271,7 @@ class TestYear:
         year.kartothek("update('books', ledger(11, 900))")
         year.ktk("adopt", "books")
         year.ktk("restore", "books", "--version", str(good))
-        year.ktk("remove", "stock", "--yes")
+        year.ktk("drop", "stock", "--yes")
         year.ktk("undrop", "stock")
         year.same(check=True)
 

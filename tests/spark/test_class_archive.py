@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ktk_engine.cli.commands.prepare import WORKLOAD
+from ktk_engine.cli.commands.build_class_archive import WORKLOAD
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options, make_archive
 from ktk_engine.java.find_java import find_java
@@ -33,7 +33,7 @@ print("rows:", spark.range(3).count())
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """This environment's, which `make` lets `ktk prepare` make; else one of the same work."""
+    """This environment's, which `make` builds; else one of the same work."""
     if archive_options(archive_folder()):
         return next(archive_folder().glob("spark-*.jsa"))
     with pytest.MonkeyPatch.context() as patch:
@@ -57,7 +57,7 @@ def insisting(folder):
 
 
 def test_java_starts_from_it(archive):
-    """`-Xshare:on` is an error where the archive cannot be used: `ktk prepare` makes it anew."""
+    """`-Xshare:on` is an error where the archive cannot be used."""
     done = start(archive.parent, *insisting(archive.parent))
     assert "rows: 3" in done.stdout, done.stderr
 

@@ -15,7 +15,7 @@ from ktk_engine.errors import (
     TypeClassError,
     VersionGoneError,
 )
-from ktk_engine.gate.gate import pass_gate  # deep: counted
+from ktk_engine.gate.gate import validate_write  # deep: counted
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import Retention, RowChanges, Target, build, run_cleanup
 from tests.support.committed import resolve
@@ -74,10 +74,10 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
 
     def counted(*args, **options):
         passed.append(args)
-        return pass_gate(*args, **options)
+        return validate_write(*args, **options)
 
-    monkeypatch.setattr("ktk_engine.write.checked_write.pass_gate", counted)  # deep: patched
-    monkeypatch.setattr("ktk_engine.change.merge_versions.pass_gate", counted)
+    monkeypatch.setattr("ktk_engine.write.checked_write.validate_write", counted)  # deep: patched
+    monkeypatch.setattr("ktk_engine.change.merge_versions.validate_write", counted)
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))

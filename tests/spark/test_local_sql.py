@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.local.sql.known_queries import (  # deep: compared with Spark
+from ktk_engine.local.sql.generic_test_sql import (  # deep: compared with Spark
     coverage_query,
     orphans_query,
 )
@@ -96,7 +96,7 @@ def queries(draw: st.DrawFn, cube: list[RandomDataset]) -> tuple[str, str]:
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes(enrichments=3))
-@examples(12)
+@examples(8)
 def test_both_engines_agree(sql, tmp_path_factory, data, cube):
     store = LocalStore(tmp_path_factory.mktemp("random") / "an")
     write(store, cube)

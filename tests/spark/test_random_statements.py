@@ -364,7 +364,7 @@ def both(spark, tmp_path_factory):
     return Both(spark, tmp_path_factory.mktemp("random"))
 
 
-@examples(60)
+@examples(40)
 @given(st.data())
 def test_random_statements(both, data):
     both.start_again()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction

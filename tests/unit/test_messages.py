@@ -93,19 +93,19 @@ NYC = {"name": "nyc", "dataset": "weather"}
         (
             Remedy.on("drop", "nyc", "weather"),
             "store.cube('nyc').drop('weather')",
-            "ktk remove nyc weather",
+            "ktk drop nyc weather",
             "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather}'",
         ),
         (
             Remedy.on("drop", "fares"),
             "store.drop('fares')",
-            "ktk remove fares",
+            "ktk drop fares",
             "dbt run-operation ktk_remove --args '{cube: fares}'",
         ),
         (
             Remedy("drop_seed", **NYC),
             "store.drop('nyc')",
-            "ktk remove nyc weather --cascade",
+            "ktk drop nyc weather --cascade",
             "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather, cascade: true}'",
         ),
         (
@@ -181,7 +181,7 @@ def test_remedies_pass_where_errors_pass(kind):
         assert (type(same), same.remedies) == (kind, error.remedies)
     assert Message.from_json(error.message.to_json()).parts == error.message.parts
     around = kind(Message("nyc: ", error.message.rstrip("."), ". Nothing was done."))
-    assert around.said(COMMAND) == "nyc: Gone: ktk remove nyc. Nothing was done."
+    assert around.said(COMMAND) == "nyc: Gone: ktk drop nyc. Nothing was done."
     assert around.remedies == error.remedies
 
 

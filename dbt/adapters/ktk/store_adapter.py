@@ -27,7 +27,7 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
-from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.owner import Owner
 from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
@@ -36,7 +36,7 @@ from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import Author
-from ktk_engine.warehouse.name_claim import displaced_by
+from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import truncate
@@ -211,11 +211,11 @@ class StoreAdapter(MetastoreAdapter):
         """Drop a relation; a test, which drops its own old failures, drops nothing else's."""
         schema, name = str(relation.schema), str(relation.identifier)
         author, relations = self._running_author(), self.relations
-        if author.claimant and author.claimant.builder.is_test:
+        if author.owner and author.owner.builder.is_test:
             relations = Relations(self.connections.warehouse.published)
             store = relations.warehouse.find_schema(schema)
             if store is not None:
-                displaced_by(store, author.view(name))
+                replaced_relations(store, author.view(name))
         history = {**author.history, "reason": "adapter.drop_relation"}
         relations.drop(schema, name, history, "view" if relation.is_view else None)
 
@@ -306,18 +306,18 @@ class StoreAdapter(MetastoreAdapter):
 
     def _author(self, model: Mapping[str, Any], full_refresh: bool = False) -> Author:
         """Who changes relations when a node is run."""
-        return Author(history_of(model), self._claimant(str(model["unique_id"])), full_refresh)
+        return Author(history_of(model), self._owner(str(model["unique_id"])), full_refresh)
 
     def _running_author(self) -> Author:
         """Who changes relations in the calling thread: the node that dbt runs there, if any."""
         node = self.connections.working_on()
         is_node = node.partition(".")[0] in ("model", "seed", "snapshot", "test")
-        return Author(history_of({"unique_id": node}), self._claimant(node) if is_node else None)
+        return Author(history_of({"unique_id": node}), self._owner(node) if is_node else None)
 
-    def _claimant(self, node: str) -> Claimant:
+    def _owner(self, node: str) -> Owner:
         """A node, with what else there is in its project."""
         living = None if self._builders is None else self._builders.nodes
-        return Claimant(Builder(node, str(self.config.project_name)), living)
+        return Owner(Builder(node, str(self.config.project_name)), living)
 
     @property
     def _deferred(self) -> frozenset[tuple[str, str]]:

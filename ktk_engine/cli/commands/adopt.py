@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     "sources_path",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Write definitions of dbt's sources into sources.yml there, or into a file named *.yml.",
+    help="Write definitions of dbt sources into sources.yml there, or into a file named *.yml.",
 )
 @click.option("--yes", is_flag=True, help="Overwrite a file of sources that is different.")
 @click.option("--seed", default="", help="The seed dataset, of a cube that does not say so.")
 @click.option("--dimensions", default="", help="Its dimension columns, separated by commas.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--force", is_flag=True, help="Also where rows of the newest version are lost.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--force", is_flag=True, help="Adopt even if rows of the newest version are lost.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def adopt(
@@ -51,7 +51,7 @@ def adopt(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Take over what Kartothek wrote: CUBE, a table, or all.
+    """Take over CUBE or a table from Kartothek, or all.
 
     For stores that Kartothek wrote, and for datasets that it changed since. Footers are read once,
     so that the log knows rows, sizes and bounds; no data file is touched. Run again, it has nothing
@@ -63,7 +63,7 @@ def adopt(
     if (cube is None) != everything:
         raise click.UsageError("Give the name of a cube or table, or --all.")
     if everything and (seed or dimensions):
-        raise click.UsageError("--seed and --dimensions are about one cube: name it.")
+        raise click.UsageError("--seed and --dimensions need the name of a cube.")
     store = find_store(store_url, quiet=as_json)
     words = CubeWords(seed, tuple(name.strip() for name in dimensions.split(",") if name.strip()))
     file = open_sources(sources_path) if sources_path is not None else None
@@ -75,7 +75,7 @@ def adopt(
     if not (dry_run or stop):
         found = [_run(item, force) for item in found]
         if file is not None and any(item.adoption and item.problem for item in found):
-            text = _render(store, file, found)  # without those that were refused
+            text = _render(store, file, found)  # without refused ones
     taken = any(item.adoption and not item.problem for item in found)
     changes = file is not None and bool(file.diff(text)) and taken
     written = changes and not dry_run and (yes or not _differs(file, text))
@@ -92,7 +92,7 @@ def adopt(
 
 @dataclass(frozen=True)
 class _Adopted:
-    """A cube or table, what would be or was taken over of it, and why nothing was."""
+    """A cube or table, what was or would be taken over, and what prevents it."""
 
     name: str
     adoption: Adoption | None
@@ -102,7 +102,7 @@ class _Adopted:
 
 
 def _plan(store: ObjectStore, name: str, words: CubeWords, everything: bool) -> _Adopted:
-    """Plan one cube or table; what is wrong with it must not keep others from it."""
+    """Plan one cube or table; an error must not keep others from it."""
     from ktk_engine.errors import DatasetNotFoundError
     from ktk_engine.maintain.adoption.adopt import plan_adoption
 
@@ -110,7 +110,7 @@ def _plan(store: ObjectStore, name: str, words: CubeWords, everything: bool) -> 
         with progress_bar(f"reading footers of {name}") as tell:
             adoption = plan_adoption(store, name, words, tell)
     except DatasetNotFoundError:
-        if everything:  # it was removed: its log alone is left
+        if everything:  # removed: only its log is left
             return _Adopted(name, None, "")
         raise
     except KtkError as error:
@@ -133,7 +133,7 @@ def _run(item: _Adopted, force: bool) -> _Adopted:
 
 
 def _render(store: ObjectStore, file: SourcesFile, found: list[_Adopted]) -> str:
-    """The definitions of sources for all that is, or will be, in the log."""
+    """The source definitions for everything that is, or will be, in the log."""
     from ktk_engine.maintain.adoption.adopt import specification_of
     from ktk_engine.warehouse.source_definitions import DescribedScope, render_sources
 
@@ -196,7 +196,7 @@ def _show_sources(file: SourcesFile | None, text: str, written: bool, stop: bool
         return
     diff = file.diff(text)
     if not diff:
-        say(f"{file.path} is as it should be.")
+        say(f"{file.path} is up to date.")
     elif stop:
         say(diff)
         say(

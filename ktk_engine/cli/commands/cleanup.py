@@ -1,4 +1,4 @@
-"""`ktk cleanup`: deletes what no retained version needs; by default it only says what would go."""
+"""`ktk cleanup`: deletes what no retained version needs; by default it only shows it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def _age(ctx: click.Context, param: click.Parameter, value: str) -> timedelta:
-    """Parse a span of time such as `12h`, `7d` or `4w`."""
+    """Parse an age such as `12h`, `7d` or `4w`."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", value)
     if match is None:
         raise click.BadParameter(f"{value!r} is not an age; write for instance 12h, 7d or 4w")
@@ -46,10 +46,10 @@ def cleanup(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Delete files that no version to be kept needs.
+    """Delete files that no retained version needs.
 
-    What other programs left, and no document names, has to be 7 days old at least. Deleting it from
-    a store that has no log yet starts the log.
+    Files that other programs left, and that no document names, must be at least 7 days old.
+    Deleting them from a store without a log starts the log.
     """
     from ktk_engine.catalog.catalog import list_scopes
     from ktk_engine.log.garbage import Retention
@@ -73,10 +73,9 @@ def cleanup(
 
 @dataclass(frozen=True)
 class _Cleaned:
-    """One scope, what went or would go of it, and why nothing did.
+    """A scope, what was or would be deleted of it, and what prevented it.
 
-    One that was not asked for by name, and is no business of ours yet, is not `wanted`: what is
-    wrong with it is no failure.
+    If it was not named, and is not ours yet, it is not `wanted`: its problems are no failure.
     """
 
     name: str
@@ -106,7 +105,7 @@ def _clean(
     named: NamedFiles,
     wanted: bool,
 ) -> _Cleaned:
-    """Clean one scope; what is wrong with it must not keep the others from it."""
+    """Clean one scope; an error must not keep others from it."""
     from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 
     try:
@@ -147,7 +146,7 @@ def _cells(name: str, garbage: Garbage) -> list[str]:
 
 
 def _clean_rest(store: ObjectStore, delete: bool) -> int:
-    """How many temporary files lie in no cube's or table's folder."""
+    """How many temporary files are outside the folders of cubes and tables."""
     from ktk_engine.maintain.cleanup import delete_unfinished, find_unfinished
 
     found = find_unfinished(store)

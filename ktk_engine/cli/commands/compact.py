@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="CUBE_OR_TABLE")
 @click.option("--dataset", metavar="DATASET", help="Only this dataset of the cube.")
 @click.option("--target-size", default="128MB", show_default=True, help="Size of the new files.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be rewritten.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be rewritten.")
 @click.option("--json", "as_json", is_flag=True, help="Give data instead of a table.")
 @store_option
 def compact(
@@ -30,7 +30,7 @@ def compact(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Rewrite small files of CUBE (or a table) as large ones.
+    """Rewrite small files of CUBE (or a table).
 
     Overlaid files are rewritten too. Rows stay as they are.
     """
@@ -61,7 +61,7 @@ def _describe(item: Compaction) -> dict[str, Any]:
 
 
 def _run(found: list[Compaction], results: list[dict[str, Any]]) -> None:
-    """Compact what has files to compact, and add to the results what came of it."""
+    """Compact what needs it, and add the outcome to the results."""
     from ktk_engine.maintain.compact import compact as compact_dataset
 
     for item, result in zip(found, results, strict=True):

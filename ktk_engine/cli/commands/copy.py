@@ -20,7 +20,7 @@ from ktk_engine.progress import progress_bar
 @dataset_options
 @version_options
 @click.option("--overwrite", is_flag=True, help="Replace datasets of the target.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be copied.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
 @store_option
 def copy(
     cube: str,

@@ -1,4 +1,4 @@
-"""`ktk delete`: takes rows out of a cube or table."""
+"""`ktk delete`: deletes rows of a cube or table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ktk_engine.formatting import counted
 @click.command()
 @click.argument("cube")
 @click.argument("where")
-@click.option("--dataset", "datasets", multiple=True, help="Only rows of this dataset; repeat.")
-@click.option("--dry-run", is_flag=True, help="Only say how many rows would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dataset", "datasets", multiple=True, help="Only rows of this dataset; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Only show how many rows would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def delete(
     cube: str,
@@ -24,10 +24,10 @@ def delete(
     yes: bool,
     store_url: str | None,
 ) -> None:
-    """Delete the rows of CUBE (or a table) that fulfil WHERE.
+    """Delete rows of CUBE (or a table) that fulfil WHERE.
 
-    They go in one commit. Without --dataset, rows of the seed dataset and of all that have the
-    condition's columns.
+    It is one commit. Without --dataset, rows of the seed dataset and of all datasets that have the
+    condition's columns are deleted.
     """
     from ktk_engine.api import Store
     from ktk_engine.api.deletion import plan_deletion

@@ -1,4 +1,4 @@
-"""`ktk explain`: which files a query of a cube reads, and why the others are not read."""
+"""`ktk explain`: which files a query of a cube reads, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def explain(
     asked = store.relation(cube, version=version, timestamp=timestamp)
     plan = asked.query(chosen, where).plan
     if as_json:
-        # Literals of conditions may be of any class; JSON gets their text.
+        # Literals may be of any class; JSON gets their text.
         say(json.dumps(explain_as_dict(plan), indent=2, default=str))
     else:
         say(explain_plan(plan))

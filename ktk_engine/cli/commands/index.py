@@ -13,7 +13,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("columns", nargs=-1, required=True, metavar="COLUMN...")
 @click.option("--dataset", metavar="ID", help="Only this dataset; default: all with the column.")
 @click.option("--drop", is_flag=True, help="Drop the indices instead.")
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @store_option
 def index(
     cube: str,
@@ -25,15 +25,15 @@ def index(
 ) -> None:
     """Index each COLUMN of CUBE (or a table).
 
-    It is one commit; no data file is rewritten. What the model configures as `indexes` counts from
-    its next run on.
+    It is one commit; no data file is rewritten. The model's `indexes` apply again from its next run
+    on.
     """
     from ktk_engine.maintain.index import plan_indexes, run_index_plan
 
     plan = plan_indexes(find_store(store_url), cube, columns, dataset, drop=drop)
     if not plan.columns:
-        stands = "not indexed" if drop else "indexed"
-        say(f"{cube}: {', '.join(columns)} {stands} already. Nothing was changed.")
+        state = "not indexed" if drop else "already indexed"
+        say(f"{cube}: {', '.join(columns)} {state}. Nothing was changed.")
         return
     verb = "drop indices of" if drop else "index"
     if dry_run:

@@ -1,4 +1,4 @@
-"""`ktk info`: what a store, a cube or a table holds."""
+"""`ktk info`: the contents of a store, a cube or a table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
 
 
 def _show_orphans(store: ObjectStore, name: str = "") -> None:
-    """Say what the dbt project in this folder builds no more."""
+    """Show datasets that the dbt project in this folder no longer builds."""
     orphans = project_orphans(store)
     for orphan in orphans.found:
         if name in ("", orphan.scope) and orphans.generated:
@@ -120,7 +120,7 @@ def _show(console: Console, cube: CubeDescription) -> None:
 
 
 def _show_comments(console: Console, cube: CubeDescription) -> None:
-    """What people say, a paragraph each."""
+    """Comments, a paragraph each."""
     texts = dict(cube.comments)
     for item in cube.datasets:
         columns = {f"{item.id}.{name}": text for name, text in item.column_comments.items()}
@@ -133,7 +133,7 @@ def _show_comments(console: Console, cube: CubeDescription) -> None:
 
 
 def _show_metadata(console: Console, cube: CubeDescription) -> None:
-    """What else people note, a line a dataset."""
+    """User metadata, a line per dataset."""
     for item in cube.datasets:
         if item.metadata:
             noted = ", ".join(f"{key}={_value(value)}" for key, value in item.metadata.items())

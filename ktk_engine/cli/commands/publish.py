@@ -1,4 +1,4 @@
-"""`ktk publish`: lets other engines read datasets, by a Delta log beside the files."""
+"""`ktk publish`: lets other engines read datasets, through a Delta log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="CUBE_OR_TABLE")
 @click.option("--dataset", metavar="ID", help="Only this dataset of the cube.")
 @click.option("--check", is_flag=True, help="Only compare; ends with 1 if they differ.")
-@click.option("--stop", is_flag=True, help="Publish no more, and delete the Delta log.")
+@click.option("--stop", is_flag=True, help="Stop publishing, and delete the Delta log.")
 @click.option("--kartothek", is_flag=True, help="Kartothek's documents in place of a Delta log.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
@@ -42,12 +42,12 @@ def publish(
 ) -> None:
     """Publish CUBE_OR_TABLE as Delta, from now on.
 
-    A Delta log is written beside the files; no data are copied. What is published already is
-    brought up to date, for instance where a run died.
+    A Delta log is written next to the files; no data are copied. An existing one is brought up to
+    date, for instance after a run died.
 
     With --kartothek: write the documents that Kartothek reads with each commit, as a new cube or
-    table does. With --stop, too: delete them and write none any more. A commit then costs the same
-    however many files there are.
+    table does. With --stop, too: delete them and write no more. The cost of a commit is then
+    independent of the number of files.
     """
     from ktk_engine.publish.publish_datasets import check_publishing, publish_datasets
 

@@ -1,4 +1,4 @@
-"""`ktk query`: the rows of a query of a cube, on the terminal or as a file."""
+"""`ktk query`: the rows of a query, on the terminal or in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE_ROWS = 50
 @click.argument("cube")
 @click.argument("where", required=False)
 @click.option("--columns", help="Output columns, separated by commas; default: all.")
-@click.option("--limit", type=click.IntRange(min=0), help="The most rows to give.")
+@click.option("--limit", type=click.IntRange(min=0), help="Maximum number of rows.")
 @click.option(
     "--format",
     "format_",
@@ -46,12 +46,12 @@ def query(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Give the rows of CUBE (or a table) that fulfil WHERE.
+    """Show the rows of CUBE (or a table) that fulfil WHERE.
 
-    WHERE is a condition, such as "origin = 'JFK'"; without it all rows are given.
-    Rows of a cube are sorted by dimension columns, then partition columns. With --limit no file is
-    opened that cannot hold one of the first rows. Without it the first 50 rows are shown as a
-    table. Rows that do not fit into memory are refused.
+    WHERE is a condition, such as "origin = 'JFK'"; by default all rows are selected.
+    Rows of a cube are sorted by dimension columns, then partition columns. With --limit, only files
+    that can hold one of the first rows are read. Without it, the first 50 rows are shown as a
+    table. A result that does not fit into memory is refused.
     """
     from ktk_engine.api import Store
     from ktk_engine.cli.render_rows import print_rows, write_rows
@@ -69,7 +69,7 @@ def query(
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
     if shown is not None and rows.num_rows > shown:
         total = "" if asked.plan.rows is None else f" of {asked.plan.rows:,}"
-        say(f"The first {shown}{total} rows; see --limit.", err=True)
+        say(f"Showing the first {shown}{total} rows (see --limit).", err=True)
         rows = rows.slice(0, shown)
     if chosen_format == "table":
         print_rows(rows)
@@ -78,7 +78,7 @@ def query(
 
 
 def _format(given: str | None, output: Path | None) -> str:
-    """The format that is asked for, by name or by the name of the file."""
+    """The requested format, from the option or the name of the file."""
     from ktk_engine.errors import ConfigurationError
 
     by_name = output.suffix.removeprefix(".").lower() if output is not None else ""
@@ -86,7 +86,5 @@ def _format(given: str | None, output: Path | None) -> str:
     if found == "parquet" and output is None:
         raise ConfigurationError("Parquet goes to a file: give --output.")
     if found == "table" and output is not None:
-        raise ConfigurationError(
-            f"Say in which format to write {output}: --format csv, json or parquet."
-        )
+        raise ConfigurationError(f"Specify a format for {output}: --format csv, json or parquet.")
     return found

@@ -11,12 +11,13 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.command()
 @click.argument("cube")
 @click.argument("new")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @store_option
 def rename(cube: str, new: str, dry_run: bool, store_url: str | None) -> None:
-    """Give CUBE, or a table, the name NEW. Its files are copied, then the old name is removed.
+    """Rename CUBE, or a table, to NEW. Its files are copied, then the old name is removed.
 
-    Killed in between, both are there: run it again to finish. The history stays under the old name.
+    If it is killed in between, both exist: run it again to finish. The history stays under the old
+    name.
     """
     from ktk_engine.formatting import counted, size
     from ktk_engine.maintain.rename import plan_rename, run_rename

@@ -1,4 +1,4 @@
-"""`ktk report`: one HTML file that shows a cube at a glance."""
+"""`ktk report`: an HTML file with an overview of a cube."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from ktk_engine.cli.project_orphans import project_orphans
 @click.command()
 @click.argument("cube")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Default: CUBE.html.")
-@click.option("--query", "queries", multiple=True, help="Show what this condition opens; repeat.")
+@click.option(
+    "--query", "queries", multiple=True, help="Show which files this condition opens; repeatable."
+)
 @store_option
 def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: str | None) -> None:
     """Draw CUBE (or a table) as one HTML file.

@@ -1,4 +1,4 @@
-"""`ktk stats`: how large the datasets of a cube are."""
+"""`ktk stats`: the size of a cube's datasets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stats(
 ) -> None:
     """Count rows, files and bytes of CUBE (or a table).
 
-    Of files of other programs the footers are read, to count their rows.
+    Rows in files of other programs are counted by their footers.
     """
     from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.describe.stats import collect_stats, total_stats

@@ -1,4 +1,4 @@
-"""Rows of a dataset whose files hold the cells of the seed dataset's: nothing is compared."""
+"""Rows of a dataset whose files hold the cells of the seed dataset's, without comparing them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ from ktk_engine.local.task import TaskDataset
 
 
 def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> DatasetRows:
-    """Give the row for each row of the seed dataset; no column is read yet.
+    """Give the row for each row of the seed dataset; reads no column yet.
 
-    Mostly row groups are cut at the same places: the rows stand in them as the seed dataset's do.
-    Otherwise places count from the start of all files.
-
-    Args:
-        source: where the rows lie.
-        seed: rows of the seed dataset.
-        item: a dataset that is aligned with it.
+    Usually row groups are cut at the same rows, so rows have the same positions in them. Otherwise
+    positions are counted over all files.
     """
     stored = source.blocks(item, TrueCondition())
     every = source.blocks(seed.item, TrueCondition())
@@ -35,7 +30,7 @@ def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> Da
 def _beside(
     chosen: Sequence[Blocks], every: Sequence[Blocks], others: Sequence[Blocks]
 ) -> tuple[Blocks, ...]:
-    """The blocks of other files that stand where the chosen ones do among every block."""
+    """The blocks of other files at the places that the chosen blocks have among all blocks."""
     asked = {blocks.file.key: set(blocks.numbers) for blocks in chosen}
     found = []
     for ours, theirs in zip(every, others, strict=True):
@@ -48,7 +43,7 @@ def _beside(
 
 
 def _places(seed: DatasetRows, every: Sequence[Blocks]) -> Positions | None:
-    """Where rows are among all rows of all files; None: all are there, in order."""
+    """Positions of rows among all rows of all files; None: all of them, in order."""
     if sum(len(blocks.numbers) for blocks in seed.stored) == sum(len(b.numbers) for b in every):
         return seed.at
     starts, begin = {}, 0

@@ -1,4 +1,4 @@
-"""A cursor reads columns of one file from front to back, few rows at a time."""
+"""A cursor reads columns of one file from front to back, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ktk_engine.local.task import TaskFile
 
 
 class Cursor:
-    """Gives ranges of rows whose starts ascend; keeps what it read from the last start on.
+    """Gives ranges of rows with ascending starts; keeps what it read since the last start.
 
-    Rows are counted over the chosen row groups. A range that starts before the last one is right
-    as well, but read again from the beginning of its row group.
+    Rows are counted over the chosen row groups. A range that starts before the last one is correct
+    too, but its row group is read again from the beginning.
     """
 
     def __init__(
@@ -29,44 +29,29 @@ class Cursor:
         groups: Sequence[int],
         batch_rows: int,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            run: where the file is read.
-            file: the file.
-            names: the columns, which it has.
-            groups: numbers of the row groups.
-            batch_rows: how many rows are decoded at a time.
-        """
+        """Read nothing yet; later decode `batch_rows` rows at a time."""
         self._run, self._file = run, file
         self._names, self._groups, self._batch_rows = list(names), list(groups), batch_rows
         metadata, physical = run.footer(file)
         rows = [metadata.row_group(number).num_rows for number in self._groups]
         self._ends = np.cumsum(np.array(rows, np.int64))
         self._schema = pa.schema([physical.field(name) for name in self._names])
-        self._kept: deque[tuple[int, pa.RecordBatch]] = deque()  # with the row each begins at
-        self._position = 0  # how far was read
+        self._kept: deque[tuple[int, pa.RecordBatch]] = deque()  # with the number of its first row
+        self._position = 0  # the next row to read
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._verified = file.digest is None or not has_nested(physical, names)
 
     def read(self, start: int, stop: int) -> pa.Table:
-        """Give the rows from one number on up to another.
+        """Give the rows from `start` up to but excluding `stop`.
 
-        Args:
-            start: number of the first row.
-            stop: number of the row after the last one.
-
-        Raises:
-            LocalEngineError: they do not fit into the limit of the run.
-            FormatError: the file is damaged.
-            ObjectNotFoundError: it is missing.
+        Raises a `LocalEngineError` if they exceed the memory limit of the run.
         """
         while self._kept and self._kept[0][0] + self._kept[0][1].num_rows <= start:
             self._kept.popleft()
         if start < (self._kept[0][0] if self._kept else self._position):
             self._open(start)
         elif not self._kept and self._group_of(start) > self._group_of(self._position):
-            self._open(start)  # nobody needs the rest of the row group that is open
+            self._open(start)  # the rest of the open row group is not needed
         self._advance(start, stop)
         parts = [
             batch.slice(max(start - begin, 0), stop - max(start, begin))
@@ -76,7 +61,7 @@ class Cursor:
         return pa.Table.from_batches(parts) if parts else self._schema.empty_table()
 
     def _advance(self, start: int, stop: int) -> None:
-        """Read on, until all rows before an end are there."""
+        """Read on until `stop`."""
         budget = MemoryBudget(self._run.limit, sum(batch.nbytes for _, batch in self._kept))
         while self._position < stop:
             self._run.check()
@@ -86,12 +71,12 @@ class Cursor:
                 self._kept.append((self._position, batch))
             self._position += batch.num_rows
         if self._batches is not None and self._position >= self._ends[-1]:
-            for _ in self._batches:  # tells whether rows were lost, and closes the file
+            for _ in self._batches:  # raises if rows are missing, and closes the file
                 pass
             self._batches = None
 
     def _open(self, start: int) -> Iterator[pa.RecordBatch]:
-        """Begin again with the row group of a row."""
+        """Begin with the row group that holds a row."""
         file, store = self._file, self._run.store
         if not self._verified and file.digest is not None:
             with named_damage(store, file.key):
@@ -108,6 +93,6 @@ class Cursor:
         return self._batches
 
     def _group_of(self, row: int) -> int:
-        """Which of the row groups holds a row."""
+        """Number of the row group that holds a row."""
         found = int(np.searchsorted(self._ends, row, "right"))
         return min(found, len(self._groups) - 1)

@@ -1,7 +1,7 @@
-"""Reads the rows of one dataset for a task: first what decides, later what is asked.
+"""Reads the rows of one dataset for a task: first what filters rows, then the output columns.
 
-Columns by which rows are found are read first. Other columns are read when it is known which rows
-are left, and only from blocks that hold one of them.
+Columns that rows are found by are read first. The others are read once the remaining rows are
+known, and only from blocks that hold one of them.
 """
 
 from __future__ import annotations
@@ -22,37 +22,25 @@ from ktk_engine.local.read.stored_rows import Blocks, StoredRows
 from ktk_engine.local.take import take
 from ktk_engine.local.task import TaskDataset
 
-# Conditions see a column in one chunk, which holds 2 GB of text at most.
+# Conditions get a column in one chunk, which holds at most 2 GB of text.
 _EVALUATED_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class DatasetRows:
-    """Rows of a dataset that take part in a task.
-
-    Attributes:
-        item: the dataset.
-        known: the columns that are in memory already, in containers; in one chunk each, but for
-            those that nobody compares.
-        stored: the blocks of its files that hold the rows.
-        at: where the rows are among all those of the blocks; None: all of them.
-    """
+    """Rows of a dataset that take part in a task."""
 
     item: TaskDataset
-    known: pa.Table
-    stored: tuple[Blocks, ...]
-    at: Positions | None
+    known: pa.Table  # columns in memory, in containers; in one chunk if they are compared
+    stored: tuple[Blocks, ...]  # the blocks that hold the rows
+    at: Positions | None  # positions among all rows of the blocks; None: all of them
 
     def columns(
         self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
     ) -> pa.Table:
-        """Give columns of some rows.
+        """Give columns of the rows at some positions; None means all rows in order.
 
-        Args:
-            source: where to read what is not known yet.
-            budget: counts it.
-            names: the columns, in order.
-            at: positions of rows, `NOTHING` for a row of nulls; None means all in order.
+        `NOTHING` gives a row of nulls.
         """
         there = set(self.known.column_names)
         known = [name for name in names if name in there]
@@ -89,22 +77,16 @@ def read_dataset(
     range_: Condition,
     bounds: Condition,
 ) -> DatasetRows:
-    """Read the rows of a dataset that take part in a task, as far as they are needed to decide.
+    """Read the columns that decide which rows of a dataset take part in a task.
 
-    Args:
-        source: where they are read from.
-        budget: counts them.
-        item: the dataset.
-        keys: columns by which others will be joined.
-        asked: columns to read at once too, though they decide nothing.
-        range_: rows outside it belong to other tasks.
-        bounds: blocks without a row that fulfils it are not needed; it says nothing of rows.
+    Rows outside `range_` belong to other tasks. `bounds` only skips blocks: rows need not fulfil
+    it. `asked` names further columns to read at once.
     """
     deciding = {*keys, *range_.columns, *item.condition.columns, *item.distinct}
     if item.overlaid:
         deciding |= set(item.cell_columns)
     names = [name for name in item.schema.names if name in deciding or name in asked]
-    names = names or item.schema.names[:1]  # a table without columns does not know its rows
+    names = names or item.schema.names[:1]  # a table without columns has no number of rows
     skipped = skippable(item, (range_, item.condition, bounds))
     stored = tuple(blocks for blocks in source.blocks(item, skipped) if blocks.numbers)
     table = _in_one_chunk(_read(source, budget, item.schema, stored, names), deciding)
@@ -119,7 +101,7 @@ def read_dataset(
 
 
 def without_negative_zero(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Give columns of floats with 0.0 in place of -0.0, as anyone who groups by them does."""
+    """Give columns of floats with 0.0 in place of -0.0, as grouping does."""
     for name in names:
         if pat.is_floating(table[name].type):
             position = table.schema.get_field_index(name)
@@ -141,14 +123,14 @@ def fulfilling(condition: Condition, table: pa.Table) -> Positions | None:
 def _kept(
     table: pa.Table, at: Positions | None, chosen: Positions | None
 ) -> tuple[pa.Table, Positions | None]:
-    """Keep some rows, and remember where they stood."""
+    """Keep some rows, and their positions."""
     if chosen is None:
         return table, at
     return _taken(table, chosen), chosen if at is None else at[chosen]
 
 
 def _taken(table: pa.Table, at: Positions | None) -> pa.Table:
-    """Rows by position; null where there is none."""
+    """Rows by position; nulls at `NOTHING`."""
     if at is None or not table.num_columns:
         return table
     missing = at == NOTHING
@@ -162,10 +144,10 @@ def _taken(table: pa.Table, at: Positions | None) -> pa.Table:
 
 
 def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
-    """Say what blocks may be skipped by.
+    """The conditions by which blocks may be skipped.
 
-    In an overlaid dataset only conditions on what addresses cells: if a newer row were skipped
-    by its payload, the row that it replaced would come back.
+    In an overlaid dataset these are only conditions on cells: skipping a newer row by its payload
+    would bring back the row that it replaced.
     """
     parts = [part for condition in conditions for part in conjuncts(condition)]
     allowed = set(item.cell_columns) if item.overlaid else set(item.schema.names)
@@ -173,7 +155,7 @@ def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
 
 
 def _only_needed(stored: Sequence[Blocks], at: Positions) -> tuple[list[Blocks], Positions]:
-    """The blocks that hold some rows, and where the rows are among theirs."""
+    """The blocks that hold some rows, and the positions of the rows in them."""
     rows = np.array([count for blocks in stored for count in blocks.rows], np.int64)
     ends = np.cumsum(rows)
     there = at != NOTHING
@@ -213,7 +195,7 @@ def _read(
 
 
 def _in_one_chunk(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """Put what is compared together; the rest is not copied."""
+    """Put columns that are compared into one chunk; the others are not copied."""
     if not names:
         return table
     together = table.select([name for name in table.column_names if name in names])

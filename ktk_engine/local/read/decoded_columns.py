@@ -1,8 +1,8 @@
-"""Decoded columns of files, given to other files that hold the same bytes.
+"""Decoded columns of files, reused for other files that hold the same bytes.
 
-Each dataset of a cube holds the cells again, and one writer writes equal values as equal bytes. Of
-our own files a digest tells that cells are equal (docs/design/reading.md); of those of others the
-bytes do, which are compared in a fraction of the time that it takes to decode them.
+Each dataset of a cube repeats the cells, and a writer writes equal values as equal bytes. For our
+own files a digest says that cells are equal (docs/design/reading.md). For files of other writers
+the bytes are compared, which takes a fraction of the time that decoding takes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ _Layout: TypeAlias = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class _Column:
-    """A column that was decoded.
-
-    Attributes:
-        file: where it lies.
-        groups: in which row groups.
-        values: what it holds.
-    """
+    """A decoded column of some row groups of a file."""
 
     file: TaskFile
     groups: tuple[int, ...]
@@ -38,11 +32,9 @@ class _Column:
 
 
 class DecodedColumns:
-    """The decoded columns of one task; safe between threads.
+    """The decoded columns of one task that several datasets have; safe between threads.
 
-    Args:
-        run: reads the files. On a remote store nothing is kept: bytes are fetched once.
-        names: the columns that several datasets have.
+    On a remote store nothing is kept, since bytes are fetched only once.
     """
 
     def __init__(self, run: MergeRun, names: Collection[str] = ()) -> None:
@@ -53,13 +45,7 @@ class DecodedColumns:
     def known(
         self, file: TaskFile, groups: tuple[int, ...], names: Sequence[str]
     ) -> dict[str, pa.ChunkedArray]:
-        """Give the columns of a file that another one holds byte for byte.
-
-        Args:
-            file: the file.
-            groups: numbers of its row groups.
-            names: columns that it has.
-        """
+        """Give those columns of a file that another file, decoded before, holds byte for byte."""
         found = {}
         for name in self._shared(file, names):
             other = self._found.get(self._layout(file, groups, name))
@@ -76,13 +62,13 @@ class DecodedColumns:
             self._found.setdefault(layout, _Column(file, groups, table[name]))
 
     def _shared(self, file: TaskFile, names: Sequence[str]) -> list[str]:
-        """The columns of a file that others may hold too, as far as each is one in parquet."""
+        """The columns of a file that others may hold too, if each is a single column in parquet."""
         metadata, _ = self._run.footer(file)
         found = self._names.intersection(names)
         return [name for name in found if len(_positions(metadata, name)) == 1]
 
     def _layout(self, file: TaskFile, groups: Sequence[int], name: str) -> _Layout:
-        """All that decoding depends on beside the bytes themselves."""
+        """Everything that decoding depends on besides the bytes."""
         metadata, physical = self._run.footer(file)
         (number,) = _positions(metadata, name)
         chunks = (metadata.row_group(group).column(number) for group in groups)
@@ -101,6 +87,6 @@ class DecodedColumns:
 
 
 def _positions(metadata: pq.FileMetaData, name: str) -> list[int]:
-    """The numbers of the columns with a path: none of a nested one, two where names have dots."""
+    """Numbers of the columns with a path: none for a nested column, two for ambiguous names."""
     columns = range(metadata.num_columns)
     return [number for number in columns if metadata.schema.column(number).path == name]

@@ -1,7 +1,7 @@
-"""How many bytes rows take in memory, as far as footers and a few first rows tell.
+"""Estimates the bytes that rows take in memory, from footers and a few first rows.
 
-A text that repeats is stored once in a dictionary: a million texts of a thousand characters may be
-six megabytes on disk, and are a gigabyte in memory.
+A dictionary stores a repeated text once: a million texts of a thousand characters may be six
+megabytes on disk and a gigabyte in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.read.stored_rows import RowGroups, in_containers
 from ktk_engine.local.task import TaskDataset, TaskFile, is_fixed, row_width
 
-# Of fewer rows any guess is good enough.
+# For fewer rows any estimate is good enough.
 _LEAST_ROWS = 65_536
 _MUCH = 1 << 30
 _SAMPLE_ROWS, _SAMPLE_BYTES = 1_024, 32 << 20
@@ -25,12 +25,7 @@ _OFFSET_BYTES = 4
 
 
 def decoded_width(run: MergeRun, item: TaskDataset) -> int:
-    """About how many bytes a row of a dataset takes in memory, as its largest file has it.
-
-    Args:
-        run: reads the footer, and a few rows where that does not tell.
-        item: the dataset.
-    """
+    """Approximate bytes per row of a dataset in memory, estimated from its largest file."""
     variable = pa.schema([field for field in item.schema if not is_fixed(field.type)])
     few = sum(file.rows for file in item.files) < _LEAST_ROWS
     if not variable.names or (few and not _has_long_values(run, item)):
@@ -44,7 +39,7 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
         field = variable.field(name)
         if pat.is_nested(field.type):
             width += max(stored, row_width(pa.schema([field])))
-        elif dictionary > stored:  # no value is longer than its dictionary
+        elif dictionary > stored:  # a value is at most as long as its dictionary
             width += max(stored, _sampled_width(run, item, file, field, dictionary))
         else:
             width += stored
@@ -52,7 +47,7 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
 
 
 def _has_long_values(run: MergeRun, item: TaskDataset) -> bool:
-    """Whether few rows may take much: no value is longer than its file, but each may be as long."""
+    """Whether a few rows may take much: any value may be as long as its file."""
     for file in item.files:
         metadata, _ = run.footer(file)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
@@ -62,7 +57,7 @@ def _has_long_values(run: MergeRun, item: TaskDataset) -> bool:
 
 
 def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tuple[int, int]]:
-    """Bytes of a row in pages before they were compressed; and bytes of the first dictionary."""
+    """Bytes per row in uncompressed pages, and bytes of the first dictionary."""
     sizes, dictionaries = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for position in range(metadata.num_columns):
         path = metadata.schema.column(position).path
@@ -79,7 +74,7 @@ def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tup
 
 
 def _column_of(path: str, names: Collection[str]) -> str | None:
-    """The column that a leaf of a nested one belongs to; names of columns may have dots."""
+    """The top-level column of a leaf; names of columns may contain dots."""
     parts = path.split(".")
     prefixes = (".".join(parts[:end]) for end in range(1, len(parts)))
     return next((prefix for prefix in prefixes if prefix in names), None)
@@ -88,9 +83,9 @@ def _column_of(path: str, names: Collection[str]) -> str | None:
 def _sampled_width(
     run: MergeRun, item: TaskDataset, file: TaskFile, field: pa.Field, dictionary: int
 ) -> int:
-    """Bytes of the first rows of a column; read once for files with dictionaries of like sizes."""
+    """Bytes per row in the first rows of a column; sampled once for dictionaries of like size."""
     name = f"width of {item.dataset}.{field.name}, {dictionary.bit_length()} bits of bytes"
-    # A value may be as long as the whole dictionary.
+    # A single value may fill the whole dictionary.
     count = max(min(_SAMPLE_ROWS, _SAMPLE_BYTES // dictionary), 1)
     return run.shared(name, lambda: _width_of_first_rows(run, file, field, count))
 

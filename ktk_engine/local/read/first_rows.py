@@ -1,7 +1,7 @@
-"""The first rows of a plan, read from as few files as can hold them.
+"""The first rows of a plan, read from as few files as possible.
 
-Snapshots know the smallest cell of each file. Files are read in that order, few at first, until no
-other file can hold a cell before the last one that is asked for.
+Snapshots know the smallest cell of each file. Files are read in that order, a few at first, until
+no other file can hold a cell before the last one that the limit allows.
 """
 
 from __future__ import annotations
@@ -31,40 +31,29 @@ Cell = tuple[pa.Scalar, ...]
 
 @dataclass(frozen=True)
 class _Unit:
-    """Files of the seed dataset that are read together: no other file holds the same cells.
+    """Files of the seed dataset that are read together: no other file holds the same cells."""
 
-    Attributes:
-        files: their numbers in the plan.
-        low: the leading values of a cell that none of theirs comes before; null is unknown.
-        range: which of their cells.
-    """
-
-    files: Sequence[int]
-    low: Cell
-    range: CellRange = field(default_factory=CellRange)
+    files: Sequence[int]  # their numbers in the plan
+    low: Cell  # leading values of a lower bound of their cells; null: unknown
+    range: CellRange = field(default_factory=CellRange)  # which of their cells
 
 
 @dataclass
 class FirstRows:
-    """Gathers the first rows of a plan.
-
-    Attributes:
-        plan: a plan with a limit.
-        schema: of the rows that are gathered.
-    """
+    """Gathers the first rows of a plan with a limit."""
 
     plan: Plan
-    schema: pa.Schema
+    schema: pa.Schema  # of the gathered rows
     _batches: list[pa.RecordBatch] = field(default_factory=list)
     _last: Cell | None = None
 
     def __post_init__(self) -> None:
-        """Take the limit, which is there."""
+        """Take the limit, which the plan has."""
         assert self.plan.limit is not None
         self.limit: int = self.plan.limit
 
     def parts(self) -> Iterator[Plan]:
-        """Give plans that read some of the files each, until no other can hold a first row."""
+        """Give plans that each read some of the files, until no other file can hold a first row."""
         if self.limit == 0:
             return
         units, count = _units(self.plan), 1
@@ -78,15 +67,15 @@ class FirstRows:
             count = min(2 * count, _MOST_FILES)
 
     def take(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Gather rows; all but the first ones are forgotten."""
+        """Gather rows, and keep only the first ones."""
         self._batches += batches
         if self.rows > max(2 * self.limit, _FEW_ROWS):
             self.settle()
 
     def settle(self) -> None:
-        """Put the rows in order, and forget those beyond the limit."""
+        """Sort the rows, and drop those beyond the limit."""
         table = self.table()
-        # Not a slice, which would keep all rows in memory.
+        # A slice would keep all rows in memory.
         table = take(table, pa.array(np.arange(table.num_rows)))
         self._batches = in_schema(table, self.schema).to_batches()
         if table.num_rows == self.limit:
@@ -109,11 +98,7 @@ class FirstRows:
         return sum(batch.num_rows for batch in self._batches)
 
     def may_hold(self, low: Sequence[pa.Scalar]) -> bool:
-        """Whether cells from one on can be among the first rows.
-
-        Args:
-            low: its leading values, by the plan's order.
-        """
+        """Whether cells from `low` on can be among the first rows; `low` has the leading values."""
         if not self._is_full:
             return True
         for value, last in zip(low, self._last or (), strict=False):
@@ -140,7 +125,7 @@ class FirstRows:
         return self.may_hold(unit.low)
 
     def _part(self, files: Sequence[int], range_: CellRange | None = None) -> Plan:
-        """The plan, restricted to some files and to cells that can matter."""
+        """The plan, restricted to some files and to cells that can be among the first."""
         seed, *others = self.plan.datasets
         seed = replace(seed, files=seed.files.take(pa.array(sorted(files), pa.int64())))
         found = align([seed, *others], _partitions(seed))
@@ -153,14 +138,10 @@ class FirstRows:
 
 
 def cells_of(plan: Plan) -> Plan | None:
-    """Ask for the first cells alone, where the seed dataset decides about them.
+    """A plan of only the first cells, where the seed dataset alone decides about them.
 
-    Args:
-        plan: a plan with a limit.
-
-    Returns:
-        A plan of the seed dataset; None where other datasets or dropped dimensions decide too, and
-        where there are no others that could be read afterwards.
+    None if other datasets or dropped dimensions decide too, or if there is no other dataset to read
+    afterwards.
     """
     seed, *others = plan.datasets
     decides = all(item.join == "left" for item in others) and not (plan.distinct or seed.distinct)
@@ -172,9 +153,7 @@ def cells_of(plan: Plan) -> Plan | None:
 def around(plan: Plan, cells: pa.Table) -> Plan:
     """Restrict a plan to the partitions and leading values of some cells.
 
-    Args:
-        plan: any plan of a cube.
-        cells: columns of `plan.order_by`; rows in that order, one at least.
+    The cells are sorted columns of `plan.order_by`, with at least one row.
     """
     seed, *others = plan.datasets
     names = _partitions(seed)
@@ -193,19 +172,19 @@ def around(plan: Plan, cells: pa.Table) -> Plan:
 def _with_condition(
     item: DatasetPlan, leading: Sequence[str], conditions: Sequence[Condition]
 ) -> DatasetPlan:
-    """Let a dataset leave out cells that the seed dataset leaves out."""
+    """Let a dataset leave out the cells that the seed dataset leaves out."""
     if not leading or leading[0] not in item.cell_columns:
         return item
     return replace(item, condition=conjunction([item.condition, *conditions]))
 
 
 def _partitions(seed: DatasetPlan) -> list[str]:
-    """The partition columns that address a cell."""
+    """The partition columns that are part of a cell's address."""
     return [name for name in seed.snapshot.partition_keys if name in seed.cell_columns]
 
 
 def _units(plan: Plan) -> Iterator[_Unit]:
-    """What can be read one after the other, in order of the smallest cells."""
+    """Units to read one after the other, in the order of their smallest cells."""
     seed = plan.datasets[0]
     count = seed.files.num_rows
     if not plan.order_by:  # rows of a plain table, in no order
@@ -226,7 +205,7 @@ def _units(plan: Plan) -> Iterator[_Unit]:
 
 
 def _order(lows: pa.Table) -> list[int]:
-    """Sort cells; a value that nobody knows may be the smallest."""
+    """Sort cells; an unknown value counts as the smallest."""
     keys: dict[str, pa.ChunkedArray] = {}
     names: list[tuple[str, str]] = []
     for number, column in enumerate(lows.columns):
@@ -243,12 +222,9 @@ def _cell(lows: pa.Table, number: int) -> Cell:
 
 
 def _windows(files: Sequence[int], lows: pa.Table, highs: pa.Table) -> Iterator[_Unit]:
-    """Files that may hold the same cells, as one unit; of many, windows of leading values.
+    """Group files that may hold the same cells into units; large units are cut by leading values.
 
-    Args:
-        files: their numbers, in order of their smallest cells.
-        lows: smallest cells.
-        highs: largest leading values.
+    The files come in the order of their smallest cells.
     """
     numbers, name = pa.array(files, pa.int64()), lows.column_names[0]
     starts, ends = lows.column(0).take(numbers), highs.column(0).take(numbers)
@@ -269,7 +245,7 @@ def _windows(files: Sequence[int], lows: pa.Table, highs: pa.Table) -> Iterator[
 
 
 def _bounds(seed: DatasetPlan, columns: Sequence[str], prefix: str) -> pa.Table:
-    """Bounds of each file of the seed dataset, by column; null where nobody knows them."""
+    """Bounds of each file of the seed dataset, by column; null where they are unknown."""
     snapshot, found = seed.snapshot, {}
     rows = pc.index_in(seed.files["key"].combine_chunks(), snapshot.file_column("key"))
     for name in columns:

@@ -1,4 +1,4 @@
-"""Puts rows together of which only aggregates are asked for."""
+"""Aggregates rows early where only aggregates are needed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ import pyarrow.types as pat
 
 from ktk_engine.plan.folding import Folding
 
-# Of fewer rows nothing is gained, and sums of floats stay as they are.
+# With fewer rows there is nothing to gain, and sums of floats stay exact as they are.
 FEW_ROWS = 1_024
-# Fewer rows than this a group are not worth the time that groups take.
+# With fewer rows per group, grouping takes longer than it saves.
 _LEAST_ROWS_A_GROUP = 4
 _LARGEST = 2**63 - 1
 
 
 def folded_rows(batches: Iterator[pa.RecordBatch], folding: Folding) -> Iterator[pa.RecordBatch]:
-    """Give rows that have the same aggregates, mostly fewer.
+    """Give rows with the same aggregates, usually fewer of them, with the same columns.
 
-    Args:
-        batches: rows with the columns of the folding, in containers of their classes.
-        folding: what a row may stand for.
-
-    Yields:
-        Batches with the same columns. Rows stay as they are where they hardly share keys, where a
-        sum might overflow, and where Arrow would not find the largest value that Spark finds.
+    Rows stay as they are where they hardly share keys, where a sum might overflow, and where
+    Arrow's maximum would differ from Spark's.
     """
     is_worth_it = True
     for batch in batches:
@@ -51,7 +46,7 @@ def _is_exact(batch: pa.RecordBatch, folding: Folding) -> bool:
     for name, fold in folding.folds:
         values = batch.column(name)
         if pat.is_floating(values.type):
-            # Spark takes NaN for the largest value, Arrow for none.
+            # In Spark NaN is the largest value; Arrow ignores it.
             if fold != "sum" and pc.any(pc.is_nan(values)).as_py():
                 return False
         elif fold == "sum":

@@ -1,4 +1,4 @@
-"""Finds out which cells lie where in a file, where bounds of row groups do not tell enough."""
+"""Finds out which cells each part of a file holds, where bounds of row groups say too little."""
 
 from __future__ import annotations
 
@@ -18,31 +18,20 @@ from ktk_engine.local.take import take
 
 @dataclass(frozen=True)
 class ScannedBlocks:
-    """Blocks of a file's rows, and the smallest and largest cell of each.
+    """Blocks of a file's rows, with the smallest and largest cell of each."""
 
-    Attributes:
-        groups: the row groups whose rows are cut into blocks.
-        starts: number of the first row of each block, and of the row after the last one.
-        lows: the smallest cell of each block, null after all else.
-        highs: the largest cell of each block.
-    """
-
-    groups: Blocks
-    starts: tuple[int, ...]
-    lows: pa.Table
+    groups: Blocks  # the row groups that are cut into blocks
+    starts: tuple[int, ...]  # number of each block's first row, and of the row after the last block
+    lows: pa.Table  # null counts as largest
     highs: pa.Table
 
 
 def scan_blocks(
     run: MergeRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
 ) -> ScannedBlocks:
-    """Read the dimension columns of a file once, few rows at a time.
+    """Read the dimension columns of a file once, in blocks of at most `block_rows` rows.
 
-    Args:
-        run: where the file is read.
-        groups: its row groups.
-        dimensions: what its cells are compared by, leading ones first.
-        block_rows: the most rows of a block.
+    The dimensions are what cells are compared by, leading ones first.
     """
     counts, lows, highs = [], [dimensions.empty_table()], [dimensions.empty_table()]
     for count, cells in _cells(run, groups, dimensions, block_rows):
@@ -54,7 +43,7 @@ def scan_blocks(
         if not is_ascending(cells):
             order = sorted_indices(cells, dimensions.names)
             first, last = order[0].as_py(), order[-1].as_py()
-        # A copy, since a slice would keep the whole block.
+        # Copied, since a slice would keep the whole block in memory.
         ends = take(cells, pa.array([first, last]))
         lows.append(ends.slice(0, 1))
         highs.append(ends.slice(1))
@@ -69,7 +58,7 @@ def _one(cells: Sequence[pa.Table]) -> pa.Table:
 def _cells(
     run: MergeRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The cells of each block of a file, and how many rows it has."""
+    """The number of rows and the cells of each block of a file."""
     file = groups.file
     names = RowGroups(run).stored_names(file, dimensions)
     if not names or not groups.numbers:  # all rows are alike

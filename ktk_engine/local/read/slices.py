@@ -1,7 +1,7 @@
 """Cuts the files of a task into slices of cells, which are read one after the other.
 
-Blocks of all files are placed between the same cuts. A slice is what lies between two cuts; of
-each file it needs a window of blocks, and windows only move forward.
+The same cuts divide the blocks of all files, and a slice is the cells between two cuts. It needs a
+window of blocks of each file, and windows only move forward.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 @dataclass(frozen=True)
 class FileWindows:
-    """Which blocks of a file each slice needs.
-
-    Attributes:
-        scanned: the file's blocks.
-    """
+    """Which blocks of a file each slice needs."""
 
     scanned: ScannedBlocks
     _first: _Numbers  # the first gap between cuts that a block, or one after it, touches
@@ -41,17 +37,17 @@ class FileWindows:
     _cursors: dict[tuple[str, ...], Cursor] = field(default_factory=dict)
 
     def blocks(self, gaps: range) -> range:
-        """The blocks that may hold cells of some gaps."""
+        """The blocks that may hold cells of some gaps between cuts."""
         start = int(np.searchsorted(self._last, gaps.start, "left"))
         stop = int(np.searchsorted(self._first, gaps.stop, "left"))
         return range(start, stop)
 
     def rows_from_gaps(self, count: int) -> _Numbers:
-        """How many rows the blocks have that begin in each of so many gaps."""
+        """Rows of the blocks that begin in each of `count` gaps."""
         return np.bincount(self._first, np.diff(self.scanned.starts), count).astype(np.int64)
 
     def rows_of_gaps(self, count: int) -> _Numbers:
-        """How many rows have to be read for each of so many gaps."""
+        """Rows to read for each of `count` gaps."""
         starts = np.array(self.scanned.starts, np.int64)
         gaps = np.arange(count)
         first = np.searchsorted(self._last, gaps, "left")
@@ -59,13 +55,13 @@ class FileWindows:
         return starts[np.maximum(stop, first)] - starts[first]
 
     def is_open(self, count: int) -> _Numbers:
-        """Whether the file is open while each of so many gaps is read: 1 or 0."""
+        """1 for each of `count` gaps that needs the open file, otherwise 0."""
         if len(self.scanned.starts) <= 2:
-            return np.zeros(count, np.int64)  # one block, which is read and kept
+            return np.zeros(count, np.int64)  # a single block is read once and kept
         return (self.rows_of_gaps(count) > 0).astype(np.int64)
 
     def cursor(self, run: MergeRun, names: Sequence[str]) -> Cursor:
-        """What reads some columns."""
+        """The cursor for some columns, opened once."""
         key, groups = tuple(names), self.scanned.groups
         if key not in self._cursors:
             rows = max(np.diff(self.scanned.starts), default=1)
@@ -74,11 +70,9 @@ class FileWindows:
 
 
 def place(scanned: ScannedBlocks, cuts: pa.Table) -> FileWindows:
-    """Place the blocks of a file between cuts.
+    """Place the blocks of a file between cuts, which are sorted cells without nulls.
 
-    Args:
-        scanned: the blocks; their cells may have fewer columns than the cuts.
-        cuts: cells without nulls, in order.
+    Cells of the blocks may have fewer columns than the cuts.
     """
     count = len(scanned.starts) - 1
     names = scanned.lows.column_names
@@ -94,7 +88,7 @@ def place(scanned: ScannedBlocks, cuts: pa.Table) -> FileWindows:
 
 
 def rows_of(run: MergeRun, file: TaskFile, block_rows: int) -> FileWindows:
-    """Cut all rows of a file into blocks, each in a gap of its own, where nothing is compared."""
+    """Cut all rows of a file into blocks, one per gap, where nothing is compared."""
     counts = row_counts(run, file)
     starts = (*range(0, sum(counts), block_rows), sum(counts))
     none = pa.table({})
@@ -104,7 +98,7 @@ def rows_of(run: MergeRun, file: TaskFile, block_rows: int) -> FileWindows:
 
 
 def _ranks(tables: Sequence[pa.Table]) -> list[_Numbers]:
-    """Numbers in the order of cells, equal for equal cells without null and NaN."""
+    """Numbers in the order of cells, equal for equal cells; without null and NaN."""
     cells = pa.concat_tables(tables).combine_chunks()
     order = sorted_indices(cells, cells.column_names)
     ranks = np.empty(cells.num_rows, np.int64)
@@ -113,7 +107,7 @@ def _ranks(tables: Sequence[pa.Table]) -> list[_Numbers]:
 
 
 def cuts_between(scanned: Iterable[ScannedBlocks]) -> pa.Table:
-    """Cells at which rows can be cut, in order: those with which blocks of some files begin."""
+    """Sorted cells at which rows can be cut: the first cells of blocks."""
     lows = pa.concat_tables([blocks.lows for blocks in scanned]).combine_chunks()
     for name in lows.column_names:
         valid = lows[name].is_valid()
@@ -136,17 +130,14 @@ class SliceRows(StoredRows):
     ) -> None:
         """Read nothing yet.
 
-        Args:
-            run: reads them.
-            windows: the files by key.
-            gaps: between which cuts the slice lies.
-            keeps_alignment: whether all files are cut at the same rows.
+        `windows` has the files by key, and `gaps` says which gaps make the slice. `keeps_alignment`
+        says whether all files are cut at the same rows.
         """
         super().__init__(run, keeps_alignment)
         self._windows, self._gaps = windows, gaps
 
     def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
-        """Name the blocks of each file that the slice needs; conditions chose row groups before."""
+        """Name the blocks that the slice needs; conditions were applied to row groups before."""
         nothing = any(isinstance(part, FalseCondition) for part in conjuncts(condition))
         return tuple(Blocks(file, (), ()) if nothing else self._blocks(file) for file in item.files)
 
@@ -156,7 +147,7 @@ class SliceRows(StoredRows):
         return Blocks(file, numbers, tuple(starts[n + 1] - starts[n] for n in numbers))
 
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
-        """Read columns of blocks as they are stored."""
+        """Read columns of blocks in their stored types."""
         windows = self._windows[blocks.file.key]
         starts = windows.scanned.starts
         begin = starts[windows.blocks(self._gaps).start]

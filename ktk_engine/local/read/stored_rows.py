@@ -1,6 +1,6 @@
-"""Rows as they lie in files, in blocks of which it is known what they may hold.
+"""Rows stored in files, in blocks with known bounds.
 
-A block is a row group with the bounds of its footer, or a piece of one (`slices.py`).
+A block is a row group with the bounds of its footer, or a part of one (`slices.py`).
 """
 
 from __future__ import annotations
@@ -30,32 +30,21 @@ from ktk_engine.types.to_container import to_container
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 _Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
-# Offsets of 32 bits do not reach further.
+# The limit of 32-bit offsets.
 _LARGEST_CHUNK = 1 << 31
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of rows of one file.
-
-    Attributes:
-        file: the file.
-        numbers: numbers of the blocks, ascending.
-        rows: how many rows each of them has.
-    """
+    """Blocks of rows of one file."""
 
     file: TaskFile
-    numbers: tuple[int, ...]
-    rows: tuple[int, ...]
+    numbers: tuple[int, ...]  # ascending
+    rows: tuple[int, ...]  # of each block
 
 
 class StoredRows(ABC):
-    """Where the rows of a task lie.
-
-    Attributes:
-        run: reads them.
-        keeps_alignment: whether the blocks of aligned files hold the same rows.
-    """
+    """Gives the stored rows of a task."""
 
     def __init__(self, run: MergeRun, keeps_alignment: bool) -> None:
         self.run, self.keeps_alignment = run, keeps_alignment
@@ -66,15 +55,10 @@ class StoredRows(ABC):
 
     @abstractmethod
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
-        """Read columns of blocks as they are stored; the file has them."""
+        """Read columns of blocks in their stored types; the file has them all."""
 
     def read(self, blocks: Blocks, target: pa.Schema) -> pa.Table:
-        """Read columns of blocks, in containers.
-
-        Args:
-            blocks: blocks of one file.
-            target: the columns; null where the file has none.
-        """
+        """Read columns of blocks of one file, in containers; null where the file lacks a column."""
         self.run.check()
         names = self.stored_names(blocks.file, target)
         table = self.physical(blocks, names) if names else pa.table({})
@@ -84,7 +68,7 @@ class StoredRows(ABC):
             raise misfit(self.run.store, blocks.file.key, error.column, error) from error
 
     def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
-        """The columns that a file itself holds."""
+        """The columns that the file itself holds."""
         _, physical = self.run.footer(file)
         there = set(physical.names)
         return [
@@ -95,12 +79,7 @@ class StoredRows(ABC):
 
 
 class RowGroups(StoredRows):
-    """Blocks that are row groups.
-
-    Args:
-        run: reads them.
-        shared: columns that several datasets may hold alike.
-    """
+    """Blocks that are row groups."""
 
     def __init__(self, run: MergeRun, shared: Collection[str] = ()) -> None:
         super().__init__(run, keeps_alignment=True)
@@ -111,7 +90,7 @@ class RowGroups(StoredRows):
         rows = [row_counts(self.run, file) for file in item.files]
         counts = np.array([len(found) for found in rows], np.int64)
         may = np.array([count > 0 for found in rows for count in found], np.bool_)
-        # A dataset's only row group was chosen by the plan: its bounds rarely say more.
+        # The plan chose the only row group by its bounds already.
         if not isinstance(condition, TrueCondition) and len(may) > 1:
             may &= self._may_match(item, counts, condition)
         found, end = [], 0
@@ -147,7 +126,7 @@ class RowGroups(StoredRows):
         return flags
 
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
-        """Read columns of row groups as they are stored."""
+        """Read columns of row groups in their stored types."""
         run, file = self.run, blocks.file
         metadata, physical = run.footer(file)
         known = self._decoded.known(file, blocks.numbers, names)
@@ -163,18 +142,14 @@ class RowGroups(StoredRows):
 
 
 def row_counts(run: MergeRun, file: TaskFile) -> list[int]:
-    """How many rows each row group of a file has."""
+    """Number of rows of each row group of a file."""
     run.check()
     metadata, _ = run.footer(file)
     return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
 
 class MisfitError(DataError):
-    """A value does not fit into its class.
-
-    Attributes:
-        column: in which column.
-    """
+    """A value of `column` does not fit into its class."""
 
     def __init__(self, column: str, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -184,16 +159,10 @@ class MisfitError(DataError):
 def in_containers(
     table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
 ) -> pa.Table:
-    """Bring columns of a file to the containers of their classes.
+    """Cast columns of a file to the containers of their classes, of `count` rows.
 
-    Args:
-        table: the columns as they are stored.
-        count: how many rows there are.
-        target: the columns to give; null where nobody has them.
-        values: what only the file's path tells, by column.
-
-    Raises:
-        MisfitError: a value is finer than its class.
+    `values` holds by column what only the file's path tells. Other missing columns become null.
+    Raises a `MisfitError` if a value is finer than its class.
     """
     found: list[pa.Array | pa.ChunkedArray] = []
     stored = dict(zip(table.column_names, table.columns, strict=True))
@@ -211,7 +180,7 @@ def in_containers(
 
 
 def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """As it is, if it needs no change; else one chunk, if all text of the column fits into one."""
+    """The values unchanged if they fit already; else cast, in one chunk if all text fits."""
     if values.type.equals(t):
         return values
     if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):

@@ -1,4 +1,4 @@
-"""The rows of tests that compare the cells of an enrichment with those of the seed dataset."""
+"""Answers tests that compare the cells of an enrichment with those of the seed dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.local.sql.compare_rows import Unmatched, check_keys, has_match
-from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.generic_test_sql import coverage_query, orphans_query
 from ktk_engine.local.sql.rows import Computed, Rows
 
 _Failures = Callable[[Rows, Rows, Sequence[str], float], Rows]
@@ -19,42 +19,25 @@ _Failures = Callable[[Rows, Rows, Sequence[str], float], Rows]
 
 @dataclass(frozen=True)
 class CellTest:
-    """A test that was recognised.
+    """A recognised test."""
 
-    Attributes:
-        rows: the tested rows as they stand behind FROM.
-        seed: the seed dataset, likewise.
-        keys: the columns that are compared.
-        share: what is allowed, or wanted.
-        compute: gives the failures.
-    """
-
-    rows: exp.Expression
-    seed: exp.Expression
+    rows: exp.Expression  # the tested relation as written after FROM
+    seed: exp.Expression  # the seed dataset, likewise
     keys: tuple[str, ...]
-    share: float
-    compute: _Failures
+    share: float  # the share that is allowed or required
+    compute: _Failures  # gives the failures
 
     def failures(self, tested: Rows, seed: Rows) -> Rows:
-        """Give the failures.
+        """Compute the failures from the rows of `rows` and `seed`.
 
-        Args:
-            tested: what `rows` is.
-            seed: what `seed` is.
-
-        Raises:
-            LocalEngineError: only Spark can compare the keys.
+        Raises a `LocalEngineError` if only Spark can compare the keys.
         """
         check_keys(tested, seed, [(key, key) for key in self.keys])
         return self.compute(tested, seed, self.keys, self.share)
 
 
 def cell_test(select: exp.Select) -> CellTest | None:
-    """Recognise a test: its query is written once more, and has to be the same.
-
-    Args:
-        select: any query.
-    """
+    """Recognise a test: its query is generated again from what was read, and has to be equal."""
     where = select.args.get("where")
     for write, compute, name in (
         (orphans_query, _orphans, "share_of_orphans"),

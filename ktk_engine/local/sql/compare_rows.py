@@ -1,6 +1,6 @@
-"""Groups rows, and finds those that other rows lack; values are equal as they are in Spark.
+"""Groups rows, and finds rows without a match; values are equal as in Spark.
 
-NaN equals NaN and -0.0 equals 0.0, of every class that has an order.
+NaN equals NaN and -0.0 equals 0.0, in every class that has an order.
 """
 
 from __future__ import annotations
@@ -23,19 +23,10 @@ from ktk_engine.types.type_class import class_name, is_nested
 def groups(
     rows: Rows, keys: Sequence[str], count: str, wanted: Callable[[npt.NDArray[np.int64]], Any]
 ) -> Computed:
-    """Group rows by columns; null is a value like others.
+    """Group rows by keys, with null as a value, and give the keys and a column `count`.
 
-    Args:
-        rows: any rows.
-        keys: the columns.
-        count: name of the column with the number of rows of each group.
-        wanted: says of these numbers which groups are kept.
-
-    Returns:
-        The keys and the number.
-
-    Raises:
-        LocalEngineError: a column has no values that can be compared.
+    `wanted` says for an array of counts which groups to keep. Raises a `LocalEngineError` if values
+    of a key cannot be compared.
     """
     _check_comparable(rows.schema, keys)
 
@@ -53,19 +44,12 @@ def groups(
 
 @dataclass(frozen=True)
 class Unmatched:
-    """The rows whose key no other row has.
-
-    Attributes:
-        rows: any rows.
-        others: the other rows; `check_keys` says whether the keys can be compared.
-        keys: columns of both that are compared.
-        nulls_match: whether null equals null; otherwise it equals nothing.
-    """
+    """The rows whose key is not among the others; `check_keys` says whether keys are comparable."""
 
     rows: Rows
     others: Rows
-    keys: Sequence[tuple[str, str]]
-    nulls_match: bool
+    keys: Sequence[tuple[str, str]]  # pairs of columns that are compared
+    nulls_match: bool  # whether null equals null; otherwise it equals nothing
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,11 +71,7 @@ class Unmatched:
 
 
 def check_keys(rows: Rows, others: Rows, keys: Sequence[tuple[str, str]]) -> None:
-    """Refuse to compare columns of different classes, which Spark may convert.
-
-    Raises:
-        LocalEngineError: names the columns.
-    """
+    """Raise a `LocalEngineError` for keys of different classes, which Spark may convert."""
     _check_comparable(rows.schema, [left for left, _ in keys])
     for left, right in keys:
         found, other = rows.schema.field(left).type, others.schema.field(right).type
@@ -105,14 +85,7 @@ def check_keys(rows: Rows, others: Rows, keys: Sequence[tuple[str, str]]) -> Non
 def has_match(
     table: pa.Table, others: Rows, keys: Sequence[tuple[str, str]], nulls_match: bool
 ) -> npt.NDArray[np.bool_]:
-    """Say of each row whether another row has its key.
-
-    Args:
-        table: rows with at least the columns on the left.
-        others: the other rows.
-        keys: see `Unmatched`.
-        nulls_match: see `Unmatched`.
-    """
+    """Say for each row of a table whether its key is among the others."""
     names = [f"k{number}" for number in range(len(keys))]
     left = pa.table([table[name] for name, _ in keys], names).combine_chunks()
     read = others.read(list(dict.fromkeys(name for _, name in keys)))

@@ -1,4 +1,4 @@
-"""Reads parts of a parsed statement strictly: what is not read is refused."""
+"""Reads parts of parsed statements strictly: what it does not know is refused."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"}
 def parse_query(sql: str) -> exp.Select:
     """Parse a query.
 
-    Raises:
-        LocalEngineError: it is something else, or holds texts that may mean different things.
+    Raises a `LocalEngineError` for other statements, and for texts whose meaning depends on
+    settings.
     """
     sql = simplified(sql)
     try:
@@ -36,7 +36,7 @@ def parse_query(sql: str) -> exp.Select:
                 continue
             written = sql[token.start : token.end + 1]
             if not written.startswith("'") or "\\" in written:
-                raise LocalEngineError(f"{written} is a text that depends on settings of Spark.")
+                raise LocalEngineError(f"The meaning of {written} depends on Spark's settings.")
         found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise LocalEngineError("The statement is not understood.") from error
@@ -46,7 +46,7 @@ def parse_query(sql: str) -> exp.Select:
 
 
 def only(node: Any, *parts: str) -> None:
-    """Refuse an expression with parts that nobody reads: they would change the meaning."""
+    """Refuse an expression with parts besides `parts`, which would change its meaning."""
     if not isinstance(node, exp.Expression) or (
         {name for name, value in node.args.items() if value} - set(parts)
     ):
@@ -54,7 +54,7 @@ def only(node: Any, *parts: str) -> None:
 
 
 def refuse(node: Any) -> NoReturn:
-    """Leave a statement to Spark."""
+    """Raise a `LocalEngineError` that leaves the statement to Spark."""
     try:
         text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
     except ValueError:  # sqlglot cannot write X'' in Spark's dialect

@@ -1,4 +1,4 @@
-"""Rows that a query lists itself, as tests have them whose failures are known already."""
+"""Rows that a query lists itself, as in tests whose failures are known already."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from sqlglot import exp
 
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.local.sql.expressions import only, refuse
-from ktk_engine.local.sql.known_queries import failing_query
+from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.local.sql.rows import Computed, Rows
 
 
 def without_from(select: exp.Select) -> Rows:
-    """Give the rows of a query without FROM: columns of texts without any row, or an error.
-
-    Args:
-        select: the query.
-
-    Raises:
-        LocalEngineError: it is any other.
-    """
+    """Give the rows of a query without FROM: text columns without rows, or an error."""
     where = select.args.get("where")
     only(select, "expressions", "where")
     for text in select.find_all(exp.Literal):
@@ -46,7 +39,7 @@ def without_from(select: exp.Select) -> Rows:
 
 
 def _failing(message: str) -> Rows:
-    """The test of a relation that is not there yet."""
+    """The test of a relation that does not exist yet."""
 
     def compute() -> pa.Table:
         raise DatasetNotFoundError(message)
@@ -55,14 +48,7 @@ def _failing(message: str) -> Rows:
 
 
 def values(node: exp.Values) -> Rows:
-    """Give a list of rows of texts.
-
-    Args:
-        node: `values (...), (...) as name(column, ...)`.
-
-    Raises:
-        LocalEngineError: it holds anything else.
-    """
+    """Give the rows of a list of texts, `values (...), (...) as name(column, ...)`."""
     only(node, "expressions", "alias")
     alias = node.args.get("alias")
     names = []

@@ -40,41 +40,27 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 @dataclass(frozen=True)
 class LocalSql:
-    """Answers what it understands exactly, as Spark would.
+    """Answers the queries that it understands exactly as Spark would.
 
-    Attributes:
-        known: the stores.
-        check: called again and again while rows are read; raises what shall end it.
-        plans: gets the plans of the relations that queries read.
+    Every method raises a `LocalEngineError` for a query that only Spark can answer.
     """
 
     known: KnownStores
+    # called repeatedly while rows are read; raises to stop
     check: Callable[[], None] = lambda: None
+    # receives the plans of the relations that queries read
     plans: list[Plan] = field(default_factory=list)
 
     def totals(self, sql: str) -> Answer:
-        """Answer a query of one row: numbers, or what the rows of a query come to.
+        """Answer a query with one row of totals.
 
-        That are `count(*)` and `sum(...)` of whole numbers, and comparisons of them with numbers.
-
-        Args:
-            sql: the query.
-
-        Raises:
-            LocalEngineError: only Spark can answer it.
+        Totals are `count(*)`, `sum(...)` of whole numbers, and comparisons of these with numbers.
         """
         with self._reading():
             return self._one_row(parse_query(sql))
 
     def shown(self, sql: str) -> Answer:
-        """Answer a query as a Python program gets Spark's rows; one of totals may have a limit.
-
-        Args:
-            sql: the query.
-
-        Raises:
-            LocalEngineError: only Spark can answer it.
-        """
+        """Answer a query with the Python values that Spark gives; totals may have a limit."""
         with self._reading():
             select = parse_query(sql)
             if not _has_totals(select):
@@ -93,14 +79,7 @@ class LocalSql:
             return self._one_row(select)
 
     def rows(self, sql: str) -> pa.Table:
-        """Give the rows of a query, in the containers of their classes.
-
-        Args:
-            sql: the query.
-
-        Raises:
-            LocalEngineError: only Spark can answer it.
-        """
+        """Give the rows of a query, in the containers of their classes."""
         with self._reading():
             found = read_query(parse_query(sql), self._names())
             return found.read(found.schema.names)
@@ -122,7 +101,7 @@ class LocalSql:
         )
 
     def _totals(self, select: exp.Select) -> list[tuple[Any, str]]:
-        """Values and types of the columns of a query over all rows of another."""
+        """Values and types of the columns of an aggregation over another query."""
         if any(select.args.get(name) for name in ("group", "having", "limit")):
             refuse(select)
         inner = select.copy()
@@ -144,13 +123,13 @@ class LocalSql:
 
 @dataclass
 class _Totals:
-    """What rows come to; each number is found out once."""
+    """Aggregates of rows; each is computed once."""
 
     rows: Rows
     known: dict[str, int | None] = field(default_factory=dict)
 
     def check(self, node: Any) -> None:
-        """Refuse what is not understood, before anything is read."""
+        """Refuse what is not understood before anything is read."""
         if type(node) in COMPARISONS:
             only(node, "this", "expression")
             integer(node.expression)
@@ -166,7 +145,7 @@ class _Totals:
             refuse(node)
 
     def value(self, node: Any) -> tuple[Any, str]:
-        """Give the value of a checked expression, and its type."""
+        """The value of a checked expression, and its type."""
         compare = COMPARISONS.get(type(node))
         if compare is None:
             return self._number(node), "bigint"
@@ -180,7 +159,7 @@ class _Totals:
         return self.known[key]
 
     def _sum(self, name: str) -> int | None:
-        # Of numbers below 2^53 and in rows that fit into memory, no sum overflows.
+        # With values below 2^53 and rows that fit into memory, no sum overflows.
         values = self.rows.read([name])[name]
         if len(values) and (pc.max(pc.abs_checked(values)).as_py() or 0) >= 2**31:
             raise LocalEngineError(f"The sum of {name} may be too large.")
@@ -197,7 +176,7 @@ def _has_totals(select: exp.Select) -> bool:
 
 
 def _kind_of(field: pa.Field) -> str:
-    """Spark's name of a type whose values Python gets alike."""
+    """Spark's name of a type that has the same Python values here as in Spark."""
     t = field.type
     for is_type, name in _KINDS:
         if is_type(t):
@@ -210,7 +189,7 @@ def _kind_of(field: pa.Field) -> str:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Values of Python, as PySpark makes them: an instant is of the zone of the process."""
+    """Python values as PySpark makes them: an instant is in the time zone of the process."""
     if not pa.types.is_timestamp(column.type) or column.type.tz is None:
         values: list[Any] = column.to_pylist()
         return values

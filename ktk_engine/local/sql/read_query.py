@@ -1,8 +1,8 @@
-"""Reads a query whose rows this process can give without Spark; every other one is left to Spark.
+"""Plans queries that this process answers without Spark, and leaves all others to Spark.
 
-Understood are the simple queries that tests are made of: columns of cubes, tables and views with a
-condition, groups with their number of rows, rows that another relation lacks, and queries of these.
-What is not known to mean the same here as in Spark is refused.
+It understands the simple queries that tests are made of: columns of cubes, tables and views with a
+condition, groups with their number of rows, anti joins, and queries of these. It refuses what may
+mean something else in Spark.
 """
 
 from __future__ import annotations
@@ -50,32 +50,24 @@ _COUNT = "__ktk_rows"
 
 @dataclass(frozen=True)
 class Names:
-    """What names of relations mean.
+    """Resolves names of relations."""
 
-    Attributes:
-        relations: those of the stores.
-        reader: reads them.
-        within: whose view the query is; see `NamedRelations.find`.
-        parts: queries that have a name (`with`).
-        depth: how many queries this one is in.
-    """
-
-    relations: NamedRelations
+    relations: NamedRelations  # those of the stores
     reader: Reader
-    within: str = ""
-    parts: Mapping[str, Rows] = field(default_factory=dict)
-    depth: int = 0
+    within: str = ""  # the view that the query belongs to; see `NamedRelations.find`
+    parts: Mapping[str, Rows] = field(default_factory=dict)  # named subqueries (`with`)
+    depth: int = 0  # nesting depth of this query
 
 
 @dataclass(frozen=True)
 class _From:
-    """What a query reads: rows, and what may be before their columns' names."""
+    """Rows in FROM, and the qualifier of their columns."""
 
     rows: Rows
     qualifier: str
 
     def column(self, node: Any) -> str:
-        """Resolve the name of a column, which has to be exact."""
+        """Resolve the name of a column, which has to match exactly."""
         only(node, "this", "table")
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             refuse(node)
@@ -87,15 +79,7 @@ class _From:
 
 
 def read_query(select: Any, names: Names) -> Rows:
-    """Say which rows a query gives.
-
-    Args:
-        select: the query.
-        names: what its relations are.
-
-    Raises:
-        LocalEngineError: only Spark knows.
-    """
+    """Plan a query; raises a `LocalEngineError` if only Spark can answer it."""
     if names.depth > _DEEPEST or not isinstance(select, exp.Select):
         refuse(select)
     only(select, "expressions", "where", "group", "having", "limit", "joins", "from_", "with_")
@@ -110,7 +94,7 @@ def read_query(select: Any, names: Names) -> Rows:
 
 
 def read_from(node: Any, names: Names) -> _From:
-    """Say what rows a table, a query or a list of values in FROM is."""
+    """Plan a table, a query or a list of values in FROM."""
     found = _source(node, names)
     columns = found.rows.schema.names
     if len(set(map(Identifier, columns))) < len(columns):
@@ -192,7 +176,7 @@ def _rows(select: exp.Select, names: Names) -> Rows:
 
 
 def _condition(node: exp.Expression, source: _From) -> Condition:
-    """Read a condition as Spark reads it, whatever the session's time zone is."""
+    """Read a condition as Spark reads it in any time zone of the session."""
     _check_numbers(node, source.rows.schema)
     for cast in node.find_all(exp.Cast):
         if cast.to.is_type("timestamptz", "timestampltz") and not _HAS_ZONE.search(cast.name):
@@ -209,12 +193,12 @@ def _condition(node: exp.Expression, source: _From) -> Condition:
 
 
 def _check_numbers(node: exp.Expression, schema: pa.Schema) -> None:
-    """Refuse numbers that Spark rounds before it compares them: doubles, or finer decimals."""
+    """Refuse numbers that Spark rounds before comparing: doubles, or finer decimals."""
     scales = [t.scale for t in schema.types if pa.types.is_decimal(t)]
     for literal in node.find_all(exp.Literal):
         text, cast = str(literal.this).lower(), literal.parent
         if isinstance(cast, exp.Cast) and not cast.to.is_type("decimal"):
-            continue  # what it becomes is compared with columns of that class alone
+            continue  # the result is compared only with columns of that class
         if literal.is_string and not isinstance(cast, exp.Cast):
             continue
         fraction = text.partition(".")[2]
@@ -234,7 +218,7 @@ def _selected(select: exp.Select, source: _From) -> Rows:
 
 
 def _named(item: Any, source: _From) -> tuple[str, str]:
-    """A column under its own name or another."""
+    """A column under its own name or an alias."""
     if isinstance(item, exp.Alias):
         only(item, "this", "alias")
         return str(item.alias), source.column(item.this)
@@ -270,7 +254,7 @@ def _having(having: Any) -> Callable[[Any], Any]:
 
 
 def _joined(select: exp.Select, source: _From, names: Names) -> _From:
-    """The rows that another relation lacks: an anti join, or a left join that finds nothing."""
+    """The rows without a match: an anti join, or a left join whose right side is null."""
     (join, *more), where = select.args["joins"], select.args.get("where")
     only(join, "this", "side", "kind", "on")
     other = read_from(join.this, names)
@@ -279,12 +263,12 @@ def _joined(select: exp.Select, source: _From, names: Names) -> _From:
     found: Rows = Unmatched(source.rows, other.rows, pairs, nulls_match)
     kind = f"{join.side} {join.kind}".strip()
     if kind == "LEFT" and where is not None and not nulls_match:
-        # A row that was found has its own key, which is not null.
+        # A matched row has a key, which is not null.
         keys = {(other.qualifier, right) for _, right in pairs}
         stars = [item for item in select.expressions if isinstance(item, exp.Star)]
         if stars or _null_column(where.this) not in keys:
             refuse(join)
-        # A name that both have means neither.
+        # A name of both sides is ambiguous.
         own = [n for n in source.rows.schema.names if n not in other.rows.schema.names]
         found = Renamed(found, {name: name for name in own})
     elif kind != "LEFT ANTI" or where is not None:
@@ -295,7 +279,7 @@ def _joined(select: exp.Select, source: _From, names: Names) -> _From:
 
 
 def _pairs(node: Any, left: _From, right: _From) -> tuple[list[tuple[str, str]], bool]:
-    """The columns that a join compares, and whether null equals null there."""
+    """The columns that a join compares, and whether null equals null in it."""
     items = list(node.flatten()) if isinstance(node, exp.And) else [node]
     kinds = {type(item) for item in items}
     if kinds not in ({exp.EQ}, {exp.NullSafeEQ}) or left.qualifier == right.qualifier:
@@ -311,7 +295,7 @@ def _pairs(node: Any, left: _From, right: _From) -> tuple[list[tuple[str, str]],
 
 
 def _null_column(node: Any) -> tuple[str, str]:
-    """The column that a condition asks to be null, with what is before its name."""
+    """The qualifier and name of a column in `... is null`."""
     if not isinstance(node, exp.Is) or not isinstance(node.expression, exp.Null):
         refuse(node)
     only(node, "this", "expression")
@@ -325,7 +309,7 @@ def _limited(rows: Rows, limit: Any) -> Rows:
 
 
 def _cell_test(select: exp.Select, names: Names) -> Rows | None:
-    """The rows of a test of cells, which is known by its whole text."""
+    """The rows of a test of cells, recognised by its whole text."""
     found = cell_test(select)
     if found is None:
         return None

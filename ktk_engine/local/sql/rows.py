@@ -1,4 +1,4 @@
-"""Rows that a query names or makes, read in this process when somebody needs them."""
+"""Rows that a query names or computes, read lazily in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 
 EVERY = TrueCondition()
-# Rows are compared beside what is read, and several threads may do so.
+# Compared rows are in memory in addition to what is read, and in several threads.
 _SHARE = 4
 _LARGEST = 1024**3  # arrays of texts end at 2 GB
 
@@ -27,7 +27,7 @@ def _limit() -> int:
 
 
 class Rows(Protocol):
-    """Rows of some columns; nothing is read before it is asked for."""
+    """Rows of some columns, read on demand."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -36,41 +36,29 @@ class Rows(Protocol):
     def read(
         self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
     ) -> pa.Table:
-        """Give columns of the rows for which a condition is true, in no certain order.
+        """Give columns, at least one, of the rows that fulfil a condition, unordered.
 
-        Args:
-            names: of the columns; at least one.
-            condition: on any of the columns.
-            most: how many of them are wanted, whichever; None means all.
-
-        Raises:
-            LocalEngineError: they do not fit into memory, or only Spark can give them.
+        `most` limits their number to any of them. Raises a `LocalEngineError` if they exceed the
+        memory limit or only Spark can give them.
         """
 
     def count(self, condition: Condition = EVERY) -> int:
-        """Count the rows for which a condition is true; as `read`."""
+        """Count the rows that fulfil a condition; raises like `read`."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads what is planned, in threads of this process.
-
-    Attributes:
-        known: the stores.
-        check: called again and again; raises what shall end the reading.
-        plans: gets the plans of all that is read.
-        limit: bytes that the rows of one relation may take.
-    """
+    """Reads plans in threads of this process."""
 
     known: KnownStores
-    check: Callable[[], None]
-    plans: list[Plan] = field(default_factory=list)
-    limit: int = field(default_factory=_limit)
+    check: Callable[[], None]  # called repeatedly; raises to stop reading
+    plans: list[Plan] = field(default_factory=list)  # receives the plan of each read
+    limit: int = field(default_factory=_limit)  # bytes that the rows of one relation may take
 
     def read(
         self, relation: Plannable, names: Sequence[str], condition: Condition, most: int | None
     ) -> pa.Table:
-        """Give columns of a relation's rows; for a few, few files are opened."""
+        """Give columns of a relation's rows; with a low `most`, few files are opened."""
         engine, plan = self._planned(relation, names, condition, most)
         budget, batches = MemoryBudget(self.limit), []
         for batch in engine.batches(plan, names):
@@ -103,12 +91,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Stored:
-    """The rows of a cube, dataset or table.
-
-    Attributes:
-        relation: what is read.
-        reader: who reads it.
-    """
+    """The rows of a cube, dataset or table."""
 
     relation: Plannable
     reader: Reader
@@ -131,12 +114,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The rows for which a condition is true.
-
-    Attributes:
-        rows: all rows.
-        condition: which of them.
-    """
+    """The rows that fulfil a condition."""
 
     rows: Rows
     condition: Condition
@@ -159,15 +137,10 @@ class Filtered:
 
 @dataclass(frozen=True)
 class Renamed:
-    """Some columns of rows, under other names.
-
-    Attributes:
-        rows: the rows.
-        names: name -> the column there.
-    """
+    """Some columns of rows, under new names."""
 
     rows: Rows
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # new name -> old name
 
     @property
     def schema(self) -> pa.Schema:
@@ -195,12 +168,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Limited:
-    """The first rows, of no certain order.
-
-    Attributes:
-        rows: all rows.
-        most: how many of them.
-    """
+    """Any `most` of the rows."""
 
     rows: Rows
     most: int
@@ -227,12 +195,7 @@ class Limited:
 
 @dataclass(frozen=True)
 class Computed:
-    """Rows that a computation gives.
-
-    Attributes:
-        schema: its columns.
-        compute: gives all of the rows.
-    """
+    """Rows of a computation, which gives all of them."""
 
     schema: pa.Schema
     compute: Callable[[], pa.Table]

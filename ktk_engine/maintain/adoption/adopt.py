@@ -23,7 +23,7 @@ from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
-from ktk_engine.gate.gate import CubeCheck, pass_gate
+from ktk_engine.gate.gate import CubeCheck, validate_write
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
@@ -184,7 +184,7 @@ def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str
     if not snapshot.file_table.num_rows or snapshot.left_out:
         return  # the first rows tell the classes; or it is said already
     try:
-        pass_gate(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
+        validate_write(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
     except KtkError as error:
         said = " ".join(str(error).split())
         yield f"it can be read here, but its rows cannot be changed as it is: {said}"

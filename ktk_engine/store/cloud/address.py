@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ktk_engine.errors import ConfigurationError, InvalidKeyError
 from ktk_engine.store.key import validate_key
 
-# The schemes that people write, and the one that we do.
+# The schemes that users write -> the one that we use.
 SCHEMES = {
     "s3": "s3",
     "s3a": "s3",
@@ -28,21 +28,13 @@ _ACCOUNT = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.([a-z0-9.\-]+)")
 
 @dataclass(frozen=True)
 class CloudAddress:
-    """Where an object store is.
+    """The address of an object store."""
 
-    Attributes:
-        scheme: `s3`, `gs`, `az` or `abfss`.
-        container: the bucket or container.
-        prefix: what all keys begin with, without `/` at its ends; empty for the whole container.
-        account: the storage account, of `abfss` addresses only.
-        domain: the account's domain behind `dfs.` or `blob.`, of `abfss` addresses only.
-    """
-
-    scheme: str
-    container: str
-    prefix: str
-    account: str = ""
-    domain: str = ""
+    scheme: str  # `s3`, `gs`, `az` or `abfss`
+    container: str  # the bucket or container
+    prefix: str  # of all keys, without `/` at its ends; empty: the whole container
+    account: str = ""  # the storage account, only for `abfss`
+    domain: str = ""  # the account's domain after `dfs.` or `blob.`, only for `abfss`
 
     def __str__(self) -> str:
         host = self.container
@@ -51,18 +43,14 @@ class CloudAddress:
         return f"{self.scheme}://{host}/{self.prefix}".rstrip("/")
 
     def path(self, key: str) -> str:
-        """An object's name within the container."""
+        """The name of an object in the container."""
         return f"{self.prefix}/{key}" if self.prefix and key else self.prefix + key
 
 
 def parse_cloud_address(url: str) -> CloudAddress:
-    """Read the address of an object store.
+    """Parse the address of an object store, which has one of `SCHEMES`.
 
-    Args:
-        url: an address with one of `SCHEMES`.
-
-    Raises:
-        ConfigurationError: it has another form. The message does not repeat what may be a secret.
+    Raises a `ConfigurationError` that does not repeat the address, which may contain a secret.
     """
     scheme, _, rest = url.partition("://")
     scheme = SCHEMES[scheme.lower()]

@@ -1,4 +1,4 @@
-"""Data files by pyarrow's file systems: in tasks, where there is nothing else."""
+"""Data files through pyarrow's file systems, for tasks, which may not have obstore."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from ktk_engine.store.cloud.answers import not_found, read_answer, store_error
 from ktk_engine.store.cloud.cloud import Cloud
 from ktk_engine.store.cloud.data_files import Parts
+from ktk_engine.store.cloud.request_failure import not_found, read_failure, store_error
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -25,7 +25,7 @@ _MOST_OPEN = 16
 class ArrowFiles:
     """See `DataFiles`.
 
-    A file system asks for the size of each file that it opens, so the last ones stay open.
+    A file system requests the size of each file it opens, so the last ones stay open.
     """
 
     def __init__(self, cloud: Cloud) -> None:
@@ -60,13 +60,13 @@ class ArrowFiles:
         return self._ask(key, read)
 
     def size(self, key: str) -> int:
-        """See `DataFiles.size`: asked for, and not remembered."""
+        """See `DataFiles.size`; not cached."""
         with self._lock:
             self._open.pop(key, None)
         return self._ask(key, lambda file: int(file.size()))
 
     def create(self, key: str, data: bytes) -> None:
-        """See `DataFiles.create`: without a condition, which pyarrow does not know."""
+        """See `DataFiles.create`; unconditional, since pyarrow has no conditional writes."""
         parts = self.create_in_parts(key)
         parts.write(data)
         parts.finish()
@@ -76,12 +76,12 @@ class ArrowFiles:
         return self._writing(key, lambda: _ArrowParts(self, key))
 
     def _writing(self, key: str, write: Callable[[], _T]) -> _T:
-        """Do a part of writing."""
+        """Run a step of writing."""
         try:
             return write()
         except OSError as error:
-            answer = read_answer(error, self._cloud)
-            raise store_error(answer, self._cloud, "write", key) from None
+            failure = read_failure(error, self._cloud)
+            raise store_error(failure, self._cloud, "write", key) from None
 
     def _ask(self, key: str, read: Callable[[pa.NativeFile], _T]) -> _T:
         try:
@@ -89,8 +89,8 @@ class ArrowFiles:
         except FileNotFoundError:
             raise not_found(self._cloud, key) from None
         except OSError as error:
-            answer = read_answer(error, self._cloud)
-            raise store_error(answer, self._cloud, "read", key) from None
+            failure = read_failure(error, self._cloud)
+            raise store_error(failure, self._cloud, "read", key) from None
 
     def _opened(self, key: str) -> pa.NativeFile:
         with self._lock:
@@ -123,8 +123,8 @@ class _ArrowParts:
     def abandon(self) -> None:
         """See `Parts.abandon`.
 
-        There is no other way to end it than to write it. It is deleted with the rest of its write:
-        pyarrow's own deletion would leave a mark in the place of the folder.
+        pyarrow can only end it by writing it. The object is deleted with the rest of its write:
+        pyarrow's own deletion would leave a marker in place of the folder.
         """
         with suppress(OSError):
             self._stream.close()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore
     from pyarrow.fs import FileSystem
 
-# Where Azure's tools look; the first that is set counts.
+# The variables of Azure's tools; the first that is set counts.
 _ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "account_name": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
     "account_key": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCESS_KEY"),
@@ -60,7 +60,7 @@ class Azure(Cloud):
         settings: dict[str, Any] = dict(self._credentials)
         if self._endpoint:
             scheme, rest = authority(self._endpoint)
-            # An emulator has the account in its path, which pyarrow adds by itself.
+            # An emulator has the account in its path, which pyarrow adds itself.
             host = rest.partition("/")[0].removeprefix(f"{self._account}")
             settings.update(blob_storage_scheme=scheme, blob_storage_authority=host)
             settings.update(dfs_storage_scheme=scheme, dfs_storage_authority=_dfs(host))
@@ -114,7 +114,7 @@ class Azure(Cloud):
 
     @property
     def _credentials(self) -> dict[str, str]:
-        """One way to sign requests: of the settings, else of the environment."""
+        """One way to sign requests, from the settings or else the environment."""
         ways: tuple[tuple[str, ...], ...] = (("account_key",), ("sas_token",), _PRINCIPAL)
         for look in (self.options.get, self._setting):
             for way in ways:
@@ -129,5 +129,5 @@ class Azure(Cloud):
 
 
 def _dfs(authority: str) -> str:
-    """The address of the other service of an account, which is asked for folders."""
+    """The address of an account's Data Lake service, which lists folders."""
     return authority.replace(".blob.", ".dfs.", 1)

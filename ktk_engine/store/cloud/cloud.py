@@ -1,4 +1,4 @@
-"""What differs between the clouds: settings, credentials, the two clients, conditions."""
+"""What differs between the clouds: settings, credentials, clients, and conditions."""
 
 from __future__ import annotations
 
@@ -24,78 +24,71 @@ REQUEST_SECONDS = 60
 
 @dataclass(frozen=True)
 class Cloud(ABC):
-    """One kind of object store with its settings.
-
-    Attributes:
-        address: where it is.
-        options: settings by name, checked; may hold secrets, so they are shown nowhere.
-    """
+    """One kind of object store with its settings."""
 
     address: CloudAddress
-    options: Mapping[str, str]
+    options: Mapping[str, str]  # checked settings, which may hold secrets: never shown
 
-    # What `options` may hold, and what of it is secret.
+    # The settings that `options` may have, and which are secret.
     known = frozenset[str]()
     secret = frozenset[str]()
 
     def __repr__(self) -> str:
-        """Show the address only."""
+        """Show only the address."""
         return f"{type(self).__name__}({str(self.address)!r})"
 
     def __hash__(self) -> int:
-        """Agree with equality, which compares the options too."""
+        """Agree with equality, which includes the options."""
         return hash((type(self), self.address))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it was made of, and nothing that it found out."""
+        """Pickle only what it was made of."""
         return type(self), (self.address, dict(self.options))
 
     @abstractmethod
     def client(self, retry: bool = False) -> Client:
-        """Make a client for conditional requests.
+        """Make a client for conditional requests, which retries by itself only if told.
 
-        Args:
-            retry: let it repeat requests by itself. Who asks on a condition must know of every
-                request, so it does so itself.
+        Conditional requests are retried by the caller, who has to know of each one.
         """
 
     @abstractmethod
     def file_system(self) -> FileSystem:
-        """Make a client for data files, which needs nothing but pyarrow."""
+        """Make a client for data files that needs only pyarrow."""
 
     @abstractmethod
     def for_tasks(self) -> Cloud:
-        """Give what tasks need in other processes: resolved, and nothing else."""
+        """Give what tasks in other processes need, with resolved credentials."""
 
     @property
     @abstractmethod
     def advice(self) -> str:
-        """Where credentials are looked for, as a sentence for people who were refused."""
+        """Where credentials come from, as a sentence for users whose request was refused."""
 
     def token(self, meta: ObjectMeta) -> str:
-        """What stands for the content of an object; empty if the store gives nothing."""
+        """A token for an object's content; empty if the store gives none."""
         return str(meta["e_tag"] or "")
 
     def condition(self, token: str) -> Mapping[str, str]:
-        """What a replacement asks for; never None, which would be no condition."""
+        """The condition of a replacement; never None, which would be unconditional."""
         return {"e_tag": token}
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that no message may hold."""
+        """Texts that no message may contain."""
         return tuple(value for key, value in self.options.items() if key in self.secret and value)
 
     @property
     def endpoint(self) -> str:
-        """Another address of the service than the usual one; empty for that."""
+        """Another address of the service; empty for the default."""
         return self.options.get("endpoint", "").rstrip("/")
 
     def has(self, name: str) -> bool:
-        """Whether a switch is on."""
+        """Whether a flag is set."""
         return self.options.get(name, "") == "true"
 
     def client_settings(self) -> ClientConfig:
-        """Time limits of a client; plain HTTP only for an endpoint that says so."""
+        """Timeouts of a client; plain HTTP only for an endpoint with `http://`."""
         return {
             "connect_timeout": f"{CONNECT_SECONDS}s",
             "timeout": f"{REQUEST_SECONDS}s",
@@ -103,20 +96,14 @@ class Cloud(ABC):
         }
 
     def retries(self, retry: bool) -> RetryConfig:
-        """How often a client repeats a request by itself."""
+        """How often a client retries by itself."""
         return {"max_retries": 8 if retry else 0, "retry_timeout": timedelta(minutes=3)}
 
 
 def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) -> dict[str, str]:
-    """Check the names of settings, and give the values as text; empty ones are not given.
+    """Check the names of settings, and give non-empty values as text.
 
-    Args:
-        name: of the kind of store, for people.
-        given: the settings.
-        known: what there is.
-
-    Raises:
-        ConfigurationError: an unknown setting, or one that is no plain value.
+    Raises a `ConfigurationError` for unknown settings and for values that are no text.
     """
     for key, value in given.items():
         if key not in known:
@@ -136,15 +123,7 @@ def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) 
 
 
 def check_endpoint(endpoint: str, name: str) -> None:
-    """Refuse an endpoint that is no plain address of a server, without repeating it.
-
-    Args:
-        endpoint: a URL; empty for none.
-        name: of the setting, for people.
-
-    Raises:
-        ConfigurationError: it has another scheme, or holds a user, a key or a query.
-    """
+    """Refuse an endpoint that is no plain address of a server, without repeating it."""
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} has to begin with https:// (or http://, for a server of your own)."

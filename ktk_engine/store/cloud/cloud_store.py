@@ -32,32 +32,27 @@ from ktk_engine.store.key import validate_key
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
-# Twelve seconds at the most: throttling ends within them, and a typo is not waited for long.
+# Twelve seconds in all: enough for throttling, and not long to wait after a typo.
 PATIENCE = Backoff(tries=8, first=0.1, longest=10.0)
 _URI_SAFE = "/=+,:;@!$&'()*~-._"
 
 
 class CloudStore(ObjectStore):
-    """A bucket, or what lies under a prefix in it.
+    """A bucket, or a prefix in it.
 
-    What needs a condition goes through obstore, in the process that made the store. A store that
-    was pickled reads and writes data files by pyarrow, so that tasks in other processes need
-    nothing else; it carries the credentials that they need.
+    Conditional requests go through obstore, in the process that opened the store. A pickled store
+    reads and writes data files through pyarrow, so that tasks in other processes need nothing else;
+    it carries the credentials that they need.
     """
 
     def __init__(self, cloud: Cloud, backoff: Backoff = PATIENCE) -> None:
-        """Make a store. Nothing is read or asked for yet.
-
-        Args:
-            cloud: which store, with its settings.
-            backoff: how often a request is made, and the pauses between.
-        """
+        """Make a store without any request."""
         self._cloud = cloud
         self._patience = backoff
         self._for_tasks = False
 
     def __repr__(self) -> str:
-        """Show the address, and nothing secret."""
+        """Show the address, without secrets."""
         return f"CloudStore({self.url!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -97,7 +92,7 @@ class CloudStore(ObjectStore):
         return self._files.get_range(key, start, length)
 
     def get_with_token(self, key: str) -> tuple[bytes, str]:
-        """See `ObjectStore.get_with_token`: the store's own ETag or generation."""
+        """See `ObjectStore.get_with_token`; the token is the store's ETag or generation."""
         path = self._path(key)
 
         def read(client: Client) -> tuple[bytes, str]:
@@ -143,7 +138,7 @@ class CloudStore(ObjectStore):
         return True
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """See `ObjectStore.list`; pages of a thousand."""
+        """See `ObjectStore.list`; in pages of a thousand."""
         folder, slash, _ = prefix.rpartition("/")
         if slash:
             validate_key(folder)
@@ -159,7 +154,7 @@ class CloudStore(ObjectStore):
         if folder:
             validate_key(folder)
         below = f"{folder}/" if folder else ""
-        if since:  # only a listing of all keys can begin in the middle
+        if since:  # only listings of all keys can start in the middle
             paths = [item["path"] for item in self._listed(folder, f"{below}{since}")]
             keys = [key for path in paths if (key := self._key(path)) is not None]
             rests = [key.removeprefix(below) for key in keys]
@@ -177,7 +172,7 @@ class CloudStore(ObjectStore):
         return sorted(name for name in found if name.startswith(prefix) and name >= since)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See `ObjectStore.delete`. There are no folders that could be left empty."""
+        """See `ObjectStore.delete`; there are no empty folders to remove."""
         paths = [self._path(key) for key in sorted(set(keys))]
         if paths:
             self._requests.ask("delete from", "", lambda client: _delete(client, paths))
@@ -187,7 +182,7 @@ class CloudStore(ObjectStore):
     ) -> pa.NativeFile:
         """See `ObjectStore.open_read`."""
         validate_key(key)
-        if size is None:  # whether it exists is said here, and not by a read
+        if size is None:  # a missing object raises here instead of at the first read
             size = self._files.size(key)
         return open_fetched(self._files, key, size, ranges)
 
@@ -195,8 +190,8 @@ class CloudStore(ObjectStore):
     def open_write(self, key: str) -> Iterator[pa.NativeFile]:
         """See `ObjectStore.open_write`.
 
-        Large objects, and those that tasks write, come into being without a condition: their
-        names are never used twice. A large one that a task drops is left to who cleans up.
+        Large objects, and those written by tasks, are created unconditionally: their names are
+        never reused. A large one that a task abandons is left to clean-up.
         """
         validate_key(key)
         upload = Upload(self._files, key)
@@ -208,15 +203,15 @@ class CloudStore(ObjectStore):
             raise
 
     def now(self) -> datetime:
-        """See `ObjectStore.now`: this machine's clock.
+        """See `ObjectStore.now`; this machine's clock.
 
-        Clouds refuse requests whose signature is more than 15 minutes off, and nothing that is
-        decided by it is closer than hours.
+        Clouds refuse requests whose signature is off by more than 15 minutes, and all decisions
+        based on it allow for hours.
         """
         return datetime.now(UTC)
 
     def uri(self, key: str) -> str:
-        """See `ObjectStore.uri`; Spark's own file systems may know the scheme by another name."""
+        """See `ObjectStore.uri`; Spark's file systems may have another name for the scheme."""
         return f"{self.url}/{urllib.parse.quote(validate_key(key), safe=_URI_SAFE)}"
 
     @cached_property
@@ -231,18 +226,18 @@ class CloudStore(ObjectStore):
         return self._cloud.address.path(validate_key(key))
 
     def _key(self, path: str) -> str | None:
-        """The key of an object; None if it is not one of this store's."""
+        """The key of an object; None if it is outside this store."""
         prefix = self._cloud.address.path("")
         if prefix and not path.startswith(f"{prefix}/"):
             return None
-        with suppress(InvalidKeyError):  # not addressable, so it is not an object
+        with suppress(InvalidKeyError):  # an invalid key is no object of ours
             return validate_key(path[len(f"{prefix}/") :] if prefix else path)
         return None
 
     def _listed(self, folder: str, since: str | None) -> builtins.list[Any]:
-        """List all that lies in a folder, and in its folders; from a key on."""
+        """List everything below a folder, from a key on."""
         address = self._cloud.address
-        # The client leaves the offset itself out: begin with what is before it.
+        # The client excludes the offset itself, so start just before it.
         offset = None if since is None else address.path(_before(since))
         path = address.path(folder)
 
@@ -255,19 +250,19 @@ class CloudStore(ObjectStore):
     def _ask_to_write(self, key: str, request: Callable[[Client], object]) -> None:
         try:
             self._requests.ask("write", key, request)
-        except ObjectNotFoundError as error:  # of a bucket, which is all that a put may miss
+        except ObjectNotFoundError as error:  # a put can only lack the bucket
             raise StoreError(f"cannot write {key!r}: {error}", nothing_written=True) from None
 
 
 def _store_for_tasks(cloud: Cloud, tries: int) -> CloudStore:
-    """Make a store of a pickled one, which reads and writes by pyarrow."""
+    """Unpickle a store, which then reads and writes through pyarrow."""
     store = CloudStore(cloud, Backoff(tries, PATIENCE.first, PATIENCE.longest))
     store._for_tasks = True
     return store
 
 
 def _delete(client: Client, paths: Sequence[str]) -> None:
-    """Delete objects; one that is missing is fine, which not every store thinks."""
+    """Delete objects; missing ones are fine, though some stores report them as errors."""
     try:
         client.delete(builtins.list(paths))
     except FileNotFoundError:
@@ -277,5 +272,5 @@ def _delete(client: Client, paths: Sequence[str]) -> None:
 
 
 def _before(key: str) -> str:
-    """A key that sorts before another one, and after nearly all others that do."""
+    """A key that sorts before another one, and after nearly all others before it."""
     return key[:-1] + (chr(ord(key[-1]) - 1) if key[-1] > "!" else "")

@@ -1,4 +1,4 @@
-"""What reads and writes data files, in the driver and in tasks."""
+"""Interfaces for reading and writing data files, in the driver and in tasks."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from typing import Protocol
 
 
 class Parts(Protocol):
-    """An object that is written in parts; nobody sees it before it is finished."""
+    """An object written in parts; it is invisible until finished."""
 
     def write(self, data: bytes) -> None:
-        """Write the next part, some megabytes of it."""
+        """Write the next part of some megabytes."""
 
     def finish(self) -> None:
-        """Let it appear."""
+        """Make the object visible."""
 
     def abandon(self) -> None:
-        """End it otherwise; in tasks, what was written may appear."""
+        """Abandon the object; in tasks, what was written may become visible."""
 
 
 class DataFiles(Protocol):
-    """Reads and writes objects that never change; threads may share it."""
+    """Reads and writes immutable objects; safe between threads."""
 
     def get(self, key: str) -> bytes:
         """Read an object."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Read a part of an object, at least one byte long; less where the object ends."""
+        """Read at least one byte of an object; fewer than `length` at its end."""
 
     def size(self, key: str) -> int:
         """Tell an object's size in bytes."""
 
     def create(self, key: str, data: bytes) -> None:
-        """Write an object; in the driver, only if there is none."""
+        """Write an object; in the driver, only if it does not exist."""
 
     def create_in_parts(self, key: str) -> Parts:
-        """Begin to write an object that is too large for one request."""
+        """Start an object that is too large for one request."""

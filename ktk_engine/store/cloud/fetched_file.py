@@ -1,4 +1,4 @@
-"""A file of an object store, of which large ranges are fetched and small ones are read."""
+"""A file of an object store that prefetches announced ranges and reads the rest on demand."""
 
 from __future__ import annotations
 
@@ -11,68 +11,56 @@ import pyarrow as pa
 
 from ktk_engine.store.cloud.data_files import DataFiles
 
-# Fetching what lies between is cheaper than one more request.
+# Fetching a gap up to this size is cheaper than another request.
 _GAP = 1 << 20
-# What one request fetches at most, so that several share the bandwidth.
+# The limit of one request, so that several share the bandwidth.
 _PIECE = 16 << 20
 _THREADS = 16
-# What a read of unknown length fetches: doubled as long as reads follow each other.
+# The first fetch of an unannounced read; doubled while reads are sequential.
 _FIRST, _LARGEST = 1 << 16, 8 << 20
 
 Range = tuple[int, int]
 
 
 class FetchedFile(io.RawIOBase):
-    """Python's part of a `pyarrow.PythonFile`.
+    """The Python side of a `pyarrow.PythonFile`.
 
-    Ranges that somebody is going to read are fetched when it is made, in parallel. Anything else
-    is fetched when it is read. So an error of the store is one of a request, and not of a decoder
-    that took it for damage.
+    Announced ranges are fetched in parallel when it is made; anything else when it is read. So
+    errors of the store are raised by requests, and not taken for damage by a decoder.
     """
 
     def __init__(
         self, files: DataFiles, key: str, size: int | None = None, ranges: Sequence[Range] = ()
     ) -> None:
-        """Fetch the ranges.
-
-        Args:
-            reader: fetches.
-            key: the object.
-            size: its size, if it is known; else it is asked for when it is needed.
-            ranges: start and length of what is going to be read.
-
-        Raises:
-            ObjectNotFoundError: there is no such object.
-            StoreError: it could not be read.
-        """
+        """Fetch the ranges, given as start and length; an unknown size is requested when needed."""
         super().__init__()
         self._files, self._key, self._size, self._at = files, key, size, 0
-        self._ahead: tuple[int, bytes] = (0, b"")  # what the last read fetched
+        self._ahead: tuple[int, bytes] = (0, b"")  # start and bytes of the last fetch
         self._window = _FIRST
         wanted = coalesced(ranges)
         self._starts = [start for start, _ in wanted]
         self._pieces = self._fetch(wanted)
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to where the next read begins."""
+        """Move the position of the next read."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence)
         self._at = offset + (self._whole() if start is None else start)
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read some bytes, fewer only at the end."""
+        """Read bytes, fewer only at the end."""
         if size is None or size < 0:
             size = max(self._whole() - self._at, 0)
         elif self._size is not None:
@@ -84,7 +72,7 @@ class FetchedFile(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """Read up to the end."""
+        """Read to the end."""
         return self.read(-1)
 
     def _whole(self) -> int:
@@ -93,7 +81,7 @@ class FetchedFile(io.RawIOBase):
         return self._size
 
     def _fetched(self, size: int) -> bytes | None:
-        """Bytes that were fetched; None if one of them was not."""
+        """Prefetched bytes; None if one of them is missing."""
         parts, at, end = [], self._at, self._at + size
         while at < end:
             number = bisect.bisect_right(self._starts, at) - 1
@@ -106,7 +94,7 @@ class FetchedFile(io.RawIOBase):
         return b"".join(parts)
 
     def _read_on(self, size: int) -> bytes:
-        """Fetch what is read, and some more; more and more if somebody reads from front to back."""
+        """Fetch what is read and some more, increasingly more for sequential reads."""
         start, data = self._ahead
         if not start <= self._at <= self._at + size <= start + len(data):
             follows = bool(data) and self._at <= start + len(data) <= self._at + size
@@ -130,16 +118,12 @@ class FetchedFile(io.RawIOBase):
 def open_fetched(
     files: DataFiles, key: str, size: int | None, ranges: Sequence[Range]
 ) -> pa.NativeFile:
-    """Open such a file for Arrow; see `FetchedFile`."""
+    """Open a `FetchedFile` for Arrow."""
     return pa.PythonFile(FetchedFile(files, key, size, ranges), mode="r")
 
 
 def coalesced(ranges: Sequence[Range]) -> list[Range]:
-    """Join ranges that lie close to each other, and cut long ones, in order of their starts.
-
-    Args:
-        ranges: start and length of each.
-    """
+    """Merge ranges that are close to each other and cut long ones, sorted by their starts."""
     joined: list[Range] = []
     for start, length in sorted(ranges):
         if joined and start <= sum(joined[-1]) + _GAP:

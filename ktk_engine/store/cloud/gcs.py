@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GCS(Cloud):
-    """Google Cloud Storage. Tokens are generations, since its conditions know no ETags."""
+    """Google Cloud Storage; tokens are generations, since its conditions do not support ETags."""
 
     known = frozenset({"endpoint", "anonymous", "access_token"})
     secret = frozenset({"access_token"})
@@ -48,14 +48,14 @@ class GCS(Cloud):
         if self.endpoint:
             settings["scheme"], settings["endpoint_override"] = authority(self.endpoint)
         if token := self.options.get("access_token"):
-            # When it ends only Google knows; pyarrow wants a time, and to be without one is worse.
+            # Only Google knows its expiry; pyarrow needs some time, and would fail without one.
             settings["credential_token_expiration"] = datetime.now(UTC) + timedelta(hours=1)
             settings["access_token"] = token
             return GcsFileSystem(**settings)
         return GcsFileSystem(anonymous=self.has("anonymous"), **settings)
 
     def for_tasks(self) -> GCS:
-        """See `Cloud.for_tasks`: no more than was given; Google's own ways find the rest there."""
+        """See `Cloud.for_tasks`; only the options, since Google's libraries find the rest there."""
         return replace(self)
 
     @property

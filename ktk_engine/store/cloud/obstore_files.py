@@ -1,4 +1,4 @@
-"""Data files by obstore: in the driver."""
+"""Data files through obstore, in the driver."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError
-from ktk_engine.store.cloud.answers import client_errors, read_answer, store_error
 from ktk_engine.store.cloud.data_files import Parts
+from ktk_engine.store.cloud.request_failure import client_errors, read_failure, store_error
 from ktk_engine.store.cloud.requests import Requests
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
-# So many parts of so many bytes are held and sent at once.
+# Number and bytes of the parts that are buffered and sent concurrently.
 _PARTS, _PART_BYTES = 4, 8 << 20
 
 
@@ -36,7 +36,7 @@ class ObstoreFiles:
             try:
                 return bytes(client.get_range(path, start=start, length=length))
             except client_errors() as error:
-                if read_answer(error, cloud).out_of_range:
+                if read_failure(error, cloud).out_of_range:
                     return b""
                 raise
 
@@ -55,12 +55,12 @@ class ObstoreFiles:
             raise _exists(self._requests, key)
 
     def create_in_parts(self, key: str) -> Parts:
-        """See `DataFiles.create_in_parts`; whether the key is taken is asked before the end."""
+        """See `DataFiles.create_in_parts`; checks before the end that the key is free."""
         return _ObstoreParts(self, self._requests, key)
 
 
 class _ObstoreParts:
-    """See `Parts`. This client repeats requests by itself: parts have no condition."""
+    """See `Parts`; this client retries by itself, since parts are unconditional."""
 
     def __init__(self, files: ObstoreFiles, requests: Requests, key: str) -> None:
         import obstore
@@ -78,8 +78,8 @@ class _ObstoreParts:
         try:
             self._file.write(data)
         except client_errors() as error:
-            answer = read_answer(error, self._requests.cloud)
-            raise store_error(answer, self._requests.cloud, "write", self._key) from None
+            failure = read_failure(error, self._requests.cloud)
+            raise store_error(failure, self._requests.cloud, "write", self._key) from None
 
     def finish(self) -> None:
         """See `Parts.finish`."""
@@ -89,8 +89,8 @@ class _ObstoreParts:
         try:
             self._file.close()
         except client_errors() as error:
-            answer = read_answer(error, self._requests.cloud)
-            raise store_error(answer, self._requests.cloud, "write", self._key) from None
+            failure = read_failure(error, self._requests.cloud)
+            raise store_error(failure, self._requests.cloud, "write", self._key) from None
 
     def abandon(self) -> None:
         """See `Parts.abandon`."""
@@ -100,4 +100,4 @@ class _ObstoreParts:
 
 
 def _exists(requests: Requests, key: str) -> ObjectExistsError:
-    return ObjectExistsError(f"{key!r} exists in {requests.cloud.address}, and was left as it is")
+    return ObjectExistsError(f"{key!r} already exists in {requests.cloud.address}; not changed")

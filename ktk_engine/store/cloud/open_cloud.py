@@ -1,4 +1,4 @@
-"""From the address of an object store, and its settings, to the store."""
+"""Opens an object store from its address and settings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ _CLOUDS: Mapping[str, tuple[type[Cloud], str]] = {
 
 
 def open_cloud(url: str, options: Mapping[str, Any]) -> CloudStore:
-    """Open an object store. Nothing is asked for.
+    """Open an object store without any request.
 
-    Args:
-        url: its address.
-        options: its settings.
-
-    Raises:
-        ConfigurationError: the address or a setting cannot be used.
+    Raises a `ConfigurationError` if the address or a setting cannot be used.
     """
     address: CloudAddress = parse_cloud_address(url)
     cloud, name = _CLOUDS[address.scheme]

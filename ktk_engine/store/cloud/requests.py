@@ -1,4 +1,4 @@
-"""Requests by obstore, made again where nobody said no."""
+"""Requests through obstore, retried unless refused."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ktk_engine.errors import ObjectNotFoundError
 from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.cloud.answers import client_errors, not_found, read_answer, store_error
 from ktk_engine.store.cloud.cloud import Cloud
+from ktk_engine.store.cloud.request_failure import (
+    client_errors,
+    not_found,
+    read_failure,
+    store_error,
+)
 
 if TYPE_CHECKING:
     from obstore import PutMode
@@ -19,60 +24,40 @@ _T = TypeVar("_T")
 
 
 class Requests:
-    """Makes requests by obstore, again where nobody said no.
-
-    Attributes:
-        cloud: where to.
-        backoff: how often, and how long to wait before the next one.
-    """
+    """Makes requests through obstore, and retries them unless refused."""
 
     def __init__(self, cloud: Cloud, backoff: Backoff) -> None:
         self.cloud, self.backoff = cloud, backoff
 
     @cached_property
     def client(self) -> Client:
-        """The client, which repeats nothing by itself."""
+        """The client, which does not retry by itself."""
         return self.cloud.client()
 
     def ask(self, action: str, key: str, request: Callable[[Client], _T]) -> _T:
-        """Make a request that may be repeated.
+        """Make a request that may be repeated; `action` names it in errors, `key` may be empty.
 
-        Args:
-            action: what it does, for people.
-            key: the object; empty for the store itself.
-            request: makes it.
-
-        Raises:
-            ObjectNotFoundError: the store said that there is no such object.
-            StoreError: it could not be done.
+        Raises an `ObjectNotFoundError` or another `StoreError`.
         """
         for failures in range(1, self.backoff.tries + 1):
             try:
                 return request(self.client)
             except client_errors() as error:
-                answer = read_answer(error, self.cloud)
-            if answer.missing and key and not answer.no_container:
+                failure = read_failure(error, self.cloud)
+            if failure.missing and key and not failure.no_container:
                 raise not_found(self.cloud, key) from None
-            if not answer.passing or failures == self.backoff.tries:
-                # Not from the client's error: that may hold what nobody should read.
-                raise store_error(answer, self.cloud, action, key) from None
+            if not failure.transient or failures == self.backoff.tries:
+                # Without the client's error as cause, which may contain secrets.
+                raise store_error(failure, self.cloud, action, key) from None
             self.backoff.pause(failures)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def write_if(self, key: str, data: bytes, mode: PutMode, refusal: type[Exception]) -> bool:
         """Write an object on a condition, and tell whether it held.
 
-        After an answer was lost, the object's content tells whose it is: names are never used
-        twice, or for the same content.
-
-        Args:
-            key: the object.
-            data: its content.
-            mode: the condition.
-            refusal: what the client raises where it does not hold.
-
-        Raises:
-            StoreError: nobody knows, unless `nothing_written`.
+        If the response is lost, the object's content decides: names are reused only for the same
+        content. `refusal` is the client's exception for a failed condition. After a `StoreError`
+        the outcome is unknown, unless it says `nothing_written`.
         """
         path = self.cloud.address.path(key)
         unanswered = False
@@ -81,14 +66,14 @@ class Requests:
                 self.client.put(path, data, mode=mode, use_multipart=False)
                 return True
             except client_errors() as error:
-                answer = read_answer(error, self.cloud)
+                failure = read_failure(error, self.cloud)
                 met = isinstance(error, refusal)
-            if met and not answer.passing and not answer.no_container:
+            if met and not failure.transient and not failure.no_container:
                 return unanswered and self._holds(key, data)
-            unanswered = unanswered or not answer.refused
-            if not answer.passing or failures == self.backoff.tries:
+            unanswered = unanswered or not failure.refused
+            if not failure.transient or failures == self.backoff.tries:
                 raise store_error(
-                    answer, self.cloud, "write", key, nothing_written=not unanswered
+                    failure, self.cloud, "write", key, nothing_written=not unanswered
                 ) from None
             self.backoff.pause(failures)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -99,7 +84,7 @@ class Requests:
         return self.ask("read", key, lambda client: bytes(client.get(path).bytes()))
 
     def _holds(self, key: str, data: bytes) -> bool:
-        """Whether an object has a content: then the put was done whose answer was lost."""
+        """Whether an object has this content, so that a put with a lost response was done."""
         try:
             return self.read(key) == data
         except ObjectNotFoundError:

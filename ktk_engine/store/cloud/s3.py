@@ -1,4 +1,4 @@
-"""Amazon S3, and what speaks its language."""
+"""Amazon S3 and compatible stores."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _KEYS = ("access_key_id", "secret_access_key", "session_token")
-# Roles of machines: tasks elsewhere have their own.
+# Roles of machines; tasks on other machines have their own.
 _OF_MACHINES = ("iam-role", "container-role")
 
 
 class S3(Cloud):
-    """Amazon S3; with `endpoint`, another server with its interface."""
+    """Amazon S3, or with `endpoint` a compatible server."""
 
     known = frozenset({"endpoint", "region", "profile", "anonymous", *_KEYS})
     secret = frozenset({"secret_access_key", "session_token"})
@@ -45,7 +45,7 @@ class S3(Cloud):
         if self.has("anonymous"):
             settings["skip_signature"] = True
         elif self._keys:
-            # Not as settings: the client would complete those from the environment, with the
+            # Not as settings, which the client would complete from the environment, with the
             # session token of another key.
             settings["credential_provider"] = self._given
         elif self._session is not None:
@@ -81,13 +81,13 @@ class S3(Cloud):
             request_timeout=REQUEST_SECONDS,
             retry_strategy=AwsStandardS3RetryStrategy(max_attempts=8),
         )
-        try:  # one request for a small file instead of three
+        try:  # one request per small file instead of three
             return S3FileSystem(allow_delayed_open=True, **settings)
-        except TypeError:  # pyarrow 17 knows no such thing
+        except TypeError:  # pyarrow 17 lacks the option
             return S3FileSystem(**settings)
 
     def for_tasks(self) -> S3:
-        """See `Cloud.for_tasks`: keys, unless they are those of this machine's own role."""
+        """See `Cloud.for_tasks`; passes keys on, unless they belong to this machine's role."""
         options = {key: self.options[key] for key in ("anonymous",) if key in self.options}
         options["region"] = self._region
         if self._endpoint:
@@ -136,7 +136,7 @@ class S3(Cloud):
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
-        """Key, secret and token of the settings, else of the environment; empty if neither has."""
+        """Key, secret and token from the settings or else the environment; empty without any."""
         given = tuple(self.options.get(name, "") for name in _KEYS)
         if given[0] and given[1]:
             return given
@@ -161,7 +161,7 @@ class S3(Cloud):
 
     @cached_property
     def _session(self) -> Any:
-        """AWS's own way to find credentials, with profiles and sign-on; None if not installed."""
+        """AWS's own search for credentials, with profiles and sign-on; None if not installed."""
         if self._keys or self.has("anonymous") or importlib.util.find_spec("boto3") is None:
             return None
         boto3 = importlib.import_module("boto3")
@@ -173,7 +173,7 @@ class S3(Cloud):
             raise ConfigurationError(f"AWS's settings cannot be used: {error}") from error
 
     def _refuse_profile(self) -> None:
-        """Say that profiles need AWS's own library: without it they would be passed over."""
+        """Refuse profiles without AWS's library, which would be ignored."""
         elsewhere = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
                      "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
         if importlib.util.find_spec("boto3") is not None or any(map(os.environ.get, elsewhere)):

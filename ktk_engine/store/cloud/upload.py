@@ -1,4 +1,4 @@
-"""An object that is written piece by piece: a small one by one put, a large one in parts."""
+"""Writes an object piece by piece: a small one with one put, a large one in parts."""
 
 from __future__ import annotations
 
@@ -7,31 +7,26 @@ from typing import Any
 
 from ktk_engine.store.cloud.data_files import DataFiles, Parts
 
-# What one put holds; larger objects go in parts, which no condition protects.
+# The limit of one put; larger objects are written in parts, without a condition.
 LARGEST_PUT = 16 << 20
 
 
 class Upload(io.RawIOBase):
-    """Python's part of a `pyarrow.PythonFile`."""
+    """The Python side of a `pyarrow.PythonFile`."""
 
     def __init__(self, files: DataFiles, key: str) -> None:
-        """Write nothing yet.
-
-        Args:
-            files: where to write.
-            key: the object.
-        """
+        """Write nothing yet."""
         super().__init__()
         self._files, self._key = files, key
         self._waiting = bytearray()
         self._parts: Parts | None = None
 
     def writable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take some bytes."""
+        """Buffer or send bytes."""
         view = memoryview(data)
         self._waiting += view
         if len(self._waiting) > LARGEST_PUT:
@@ -42,12 +37,7 @@ class Upload(io.RawIOBase):
         return view.nbytes
 
     def finish(self) -> None:
-        """Let the object appear.
-
-        Raises:
-            ObjectExistsError: there is one.
-            StoreError: it could not be written.
-        """
+        """Make the object visible; raises an `ObjectExistsError` if there is one."""
         if self._parts is None:
             self._files.create(self._key, bytes(self._waiting))
             return
@@ -56,7 +46,7 @@ class Upload(io.RawIOBase):
         self._parts.finish()
 
     def abandon(self) -> None:
-        """Drop everything."""
+        """Discard everything."""
         self._waiting.clear()
         if self._parts is not None:
             self._parts.abandon()

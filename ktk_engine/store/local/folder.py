@@ -1,4 +1,4 @@
-"""Folders of a local store, walked without ever following a symbolic link."""
+"""Folders of a local store, opened without following symbolic links."""
 
 from __future__ import annotations
 
@@ -9,33 +9,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-FOLDER_MODE = 0o777  # less the process's umask: group-mates may share a store
+FOLDER_MODE = 0o777  # minus the process's umask, since a group may share a store
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Another program may remove an empty folder between our mkdir and our open; Kartothek does.
+# Another program, such as Kartothek, may remove an empty folder between our mkdir and our open.
 _ATTEMPTS = 100
 
 
 @contextmanager
 def open_folder(root: str, segments: Sequence[str], *, create: bool = False) -> Iterator[int]:
-    """Open a folder below a root, one segment after the other.
+    """Open a folder below a root, segment by segment, and yield its file descriptor.
 
-    The root itself and what lies above it may be symbolic links: they are the operator's. Below
-    the root a link is an error.
-
-    Args:
-        root: absolute path of the root.
-        segments: names of the folders from the root down.
-        create: whether to create missing folders, the root included. Each new one is made
-            durable by an fsync of its parent.
-
-    Yields:
-        A file descriptor of the folder, closed at the end of the block.
-
-    Raises:
-        FileNotFoundError: the folder is missing (and `create` is false), or vanished again and
-            again. Also when a segment names a file: then nothing can lie below.
-        OSError: a segment is a symbolic link, or a file where a folder is to be created, or
-            anything else went wrong.
+    The absolute root and the folders above it may be symbolic links, set by the operator; a link
+    below the root is an error. Created folders are made durable by an fsync of their parent. Raises
+    a FileNotFoundError if the folder is missing or a segment is a file, and an OSError for links
+    and other failures.
     """
     descriptor = _open(root, segments, create)
     try:
@@ -45,16 +32,7 @@ def open_folder(root: str, segments: Sequence[str], *, create: bool = False) -> 
 
 
 def remove_empty_folders(root: str, segments: Sequence[str]) -> None:
-    """Remove a folder if it is empty, then its parent, and so on; never the root.
-
-    Args:
-        root: absolute path of the root.
-        segments: names of the folders from the root down.
-
-    Raises:
-        OSError: a folder could not be removed for another reason than not being empty, or a
-            segment is a symbolic link.
-    """
+    """Remove a folder if it is empty, then its parent, and so on, except for the root."""
     for depth in range(len(segments), 0, -1):
         try:
             with open_folder(root, segments[: depth - 1]) as parent:
@@ -68,18 +46,7 @@ def remove_empty_folders(root: str, segments: Sequence[str]) -> None:
 
 
 def refuse_link(name: str, dir_fd: int) -> os.stat_result | None:
-    """Look at a directory entry without following it.
-
-    Args:
-        name: the entry's name.
-        dir_fd: file descriptor of its folder.
-
-    Returns:
-        What lstat(2) says, or None if there is no such entry.
-
-    Raises:
-        OSError: the entry is a symbolic link (ELOOP).
-    """
+    """Give lstat(2) of an entry, None if it is missing; raises an OSError for a symbolic link."""
     try:
         status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -94,7 +61,7 @@ def refuse_link(name: str, dir_fd: int) -> os.stat_result | None:
 
 
 def _open(root: str, segments: Sequence[str], create: bool) -> int:
-    """Open the folder; with `create`, start again when somebody removes a folder on the way."""
+    """Open the folder; with `create`, start again if another program removes a folder."""
     for attempt in range(_ATTEMPTS):
         try:
             return _walk(root, segments, create)
@@ -112,7 +79,7 @@ def _walk(root: str, segments: Sequence[str], create: bool) -> int:
             os.close(opened.pop(0))
         return opened.pop()
     finally:
-        # Each once, whenever a Ctrl-C comes: another thread may have got the number since.
+        # Each only once, even after a Ctrl-C: another thread may have got the number since.
         while opened:
             os.close(opened.pop())
 
@@ -120,7 +87,7 @@ def _walk(root: str, segments: Sequence[str], create: bool) -> int:
 def _open_root(root: str, create: bool) -> int:
     if create:
         _create_root(Path(root))
-    # No O_NOFOLLOW: the operator may have linked the root.
+    # Without O_NOFOLLOW, since the operator may have linked the root.
     return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
@@ -152,9 +119,9 @@ def _open_child(segment: str, parent: int, create: bool) -> int:
         refuse_link(segment, parent)
         if create:
             raise NotADirectoryError(
-                errno.ENOTDIR, f"{segment!r} is a file; no object can lie below it"
+                errno.ENOTDIR, f"{segment!r} is a file; there can be no object below it"
             ) from error
-        # A store has no folders of its own: nothing lies below an object.
+        # An object is a file, so there is nothing below it.
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment) from error
     with suppress(FileExistsError):  # another writer may have been faster
         os.mkdir(segment, FOLDER_MODE, dir_fd=parent)

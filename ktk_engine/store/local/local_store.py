@@ -34,9 +34,9 @@ from ktk_engine.store.local.temporary_file import TEMPORARY_PREFIX, TemporaryFil
 LOCK_KEY = ".ktk/lock"
 
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-# What stays unescaped in a URI's path; `%`, `?`, `#`, blanks and non-ASCII are escaped.
+# Unescaped characters in a URI's path; `%`, `?`, `#`, blanks and non-ASCII are escaped.
 _URI_SAFE = "/=+,:;@!$&'()*~-._"
-# Another program may remove the folder, or a collector our file, between two calls.
+# Between two calls, another program may remove the folder, or a clean-up our file.
 _ATTEMPTS = 100
 
 _T = TypeVar("_T")
@@ -45,21 +45,18 @@ _T = TypeVar("_T")
 class LocalStore(ObjectStore):
     """A folder of the local disk as an object store.
 
-    Keys are relative paths; percent signs in them are plain characters. Writes go to a
-    temporary file in the same folder, are synced to the disk and then linked or renamed, so a
-    reader or a crash never sees half of an object. Only regular files are objects: symbolic
-    links, sockets and files whose names are not valid keys are not listed, and links are refused
-    everywhere. The lock `.ktk/lock` is not an object either.
-
-    The store can be pickled; it holds nothing but the path.
+    Keys are relative paths, in which percent signs are plain characters. Writes go to a temporary
+    file in the same folder, are synced to the disk and then linked or renamed, so neither a reader
+    nor a crash sees half an object. Only regular files are objects: symbolic links, sockets and
+    files with invalid keys are not listed, and links are refused everywhere. The lock `.ktk/lock`
+    is not an object either. A pickled store is just its path.
     """
 
     def __init__(self, root: str | Path) -> None:
-        """Make a store of a folder. Nothing is read or created yet.
+        """Make a store of a folder without reading or creating anything.
 
-        Args:
-            root: path of the folder; a relative one starts at the current folder. A missing
-                folder is an empty store, and is created by the first write.
+        A relative path starts at the current folder. A missing folder is an empty store, and the
+        first write creates it.
         """
         self._root = os.path.abspath(root)
         self._url = "file://" + urllib.parse.quote(os.fsencode(self._root), safe=_URI_SAFE)
@@ -99,11 +96,10 @@ class LocalStore(ObjectStore):
             return _read(descriptor, start, length)
 
     def get_with_token(self, key: str) -> tuple[bytes, str]:
-        """See `ObjectStore.get_with_token`.
+        """See `ObjectStore.get_with_token`; the token is the content's SHA-256.
 
-        The token is the content's SHA-256. Times and inode numbers would tell a rewrite with
-        the same bytes from no rewrite, which makes no difference to who replaces them, and they
-        are not reliable on network file systems.
+        Times and inode numbers would also detect a rewrite of the same bytes, which does not
+        matter, and are unreliable on network file systems.
         """
         data = self.get(key)
         return data, _token(data)
@@ -111,7 +107,7 @@ class LocalStore(ObjectStore):
     def put(self, key: str, data: bytes) -> None:
         """See `ObjectStore.put`."""
         _path_for_writing(key)
-        # Under the lock, so that it cannot fall between the comparison and the swap of replace.
+        # Under the lock, so that it does not come between the comparison and the swap of `replace`.
         with os_errors("write", key, self.url, writes=True), self._lock():
             self._write(key, data, replace=True)
 
@@ -123,8 +119,8 @@ class LocalStore(ObjectStore):
     def replace(self, key: str, data: bytes, token: str) -> None:
         """See `ObjectStore.replace`.
 
-        The lock orders the writers that use this library. A foreign program that writes between
-        the comparison and the rename is not seen; the log is what is safe against that.
+        The lock serializes the writers that use this library. A write of another program between
+        the comparison and the rename goes unnoticed; the log protects against that.
         """
         _path_for_writing(key)
         with os_errors("replace", key, self.url, writes=True), self._lock():
@@ -139,7 +135,7 @@ class LocalStore(ObjectStore):
             self._write(key, data, replace=True)
 
     def _token(self, key: str) -> str:
-        """The token of an object, which may be large: it is not read into memory."""
+        """The token of an object, computed without reading it into memory at once."""
         with (
             self._opened(key) as descriptor,
             open(descriptor, "rb", buffering=0, closefd=False) as file,
@@ -159,7 +155,7 @@ class LocalStore(ObjectStore):
         return self._walk(*_split_prefix(prefix), unfinished=False)
 
     def list_unfinished(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """See `ObjectStore.list_unfinished`: the files named `.tmp-<uuid>`."""
+        """See `ObjectStore.list_unfinished`; the files named `.tmp-<uuid>`."""
         return self._walk(*_split_prefix(prefix), unfinished=True)
 
     def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
@@ -175,7 +171,7 @@ class LocalStore(ObjectStore):
         return sorted(name for name in names if not name.startswith(TEMPORARY_PREFIX))
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See `ObjectStore.delete`. A symbolic link is refused, not deleted."""
+        """See `ObjectStore.delete`; a symbolic link is refused."""
         paths = sorted(tuple(validate_key(key).split("/")) for key in {*keys} - {LOCK_KEY})
         with self._lock(create=False):
             for folder, group in itertools.groupby(paths, key=lambda path: path[:-1]):
@@ -190,10 +186,10 @@ class LocalStore(ObjectStore):
 
     @contextmanager
     def open_write(self, key: str) -> Iterator[pa.NativeFile]:
-        """See `ObjectStore.open_write`. A folder made for it and left empty vanishes as well."""
+        """See `ObjectStore.open_write`; also removes a folder made for it and left empty."""
         segments, name = _path_for_writing(key)
         try:
-            # Around the block as well: what it writes fails there when the disk is full.
+            # Around the block too, where writes fail if the disk is full.
             with os_errors("write", key, self.url, writes=True), ExitStack() as stack:
                 file = _retry(lambda: self._temporary_file(segments, stack))
                 with _native_file(file.descriptor, "w") as sink:
@@ -207,11 +203,11 @@ class LocalStore(ObjectStore):
             raise
 
     def now(self) -> datetime:
-        """See `ObjectStore.now`: this machine's clock."""
+        """See `ObjectStore.now`; this machine's clock."""
         return datetime.now(UTC)
 
     def uri(self, key: str) -> str:
-        """See `ObjectStore.uri`: `file:///...`."""
+        """See `ObjectStore.uri`; `file:///...`."""
         return (
             self.url.removesuffix("/") + "/" + urllib.parse.quote(validate_key(key), safe=_URI_SAFE)
         )
@@ -233,7 +229,7 @@ class LocalStore(ObjectStore):
             os.close(descriptor)
 
     def _temporary_file(self, segments: Sequence[str], stack: ExitStack) -> TemporaryFile:
-        """Create a temporary file that is closed, and its folder too, with the stack."""
+        """Create a temporary file, which the stack closes with its folder."""
         with ExitStack() as attempt:
             folder = attempt.enter_context(open_folder(self._root, segments, create=True))
             file = attempt.enter_context(TemporaryFile(folder))
@@ -241,7 +237,7 @@ class LocalStore(ObjectStore):
         return file
 
     def _write(self, key: str, data: bytes, *, replace: bool) -> None:
-        """Write a small object; again from the start when a folder or our file vanishes."""
+        """Write a small object, and start again if its folder or the temporary file is removed."""
         segments, name = _path_for_writing(key)
 
         def write() -> None:
@@ -257,10 +253,10 @@ class LocalStore(ObjectStore):
 
     @contextmanager
     def _lock(self, *, create: bool = True) -> Iterator[None]:
-        """Hold the store's lock; the kernel frees it when the process dies.
+        """Hold the store's lock, which the kernel releases if the process dies.
 
-        Without `create`, a store that nobody has locked yet is left without a lock file: a
-        deletion should not create files in a store of Kartothek's.
+        Without `create`, no lock file is made where there is none: deleting should not create files
+        in Kartothek's stores.
         """
         with ExitStack() as stack:
             with os_errors("take the lock", LOCK_KEY, self.url, writes=True):
@@ -271,7 +267,7 @@ class LocalStore(ObjectStore):
             yield
 
     def _open_lock(self, create: bool) -> int | None:
-        """Open the lock file; None if there is none, and none is to be made."""
+        """Open the lock file; None if it is missing and not to be created."""
         *segments, name = LOCK_KEY.split("/")
         try:
             with open_folder(self._root, segments, create=create) as folder:
@@ -296,7 +292,7 @@ class LocalStore(ObjectStore):
             remove_empty_folders(self._root, segments)
 
     def _walk(self, segments: Sequence[str], start: str, unfinished: bool) -> Iterator[ObjectInfo]:
-        """List below a folder, depth first; the names in it start with `start`."""
+        """List below a folder, depth first; names directly in it start with `start`."""
         folder = "".join(segment + "/" for segment in segments)
         with os_errors("list", folder, self.url):
             try:
@@ -310,7 +306,7 @@ class LocalStore(ObjectStore):
                     }
             except FileNotFoundError:
                 return
-        # Folders' names end with `/`, so this is the order of the whole keys.
+        # Names of folders end with `/`, so this is the order of the full keys.
         for name in sorted(names):
             if name.endswith("/"):
                 yield from self._walk([*segments, name[:-1]], "", unfinished)
@@ -319,7 +315,7 @@ class LocalStore(ObjectStore):
 
 
 def _retry(action: Callable[[], _T]) -> _T:
-    """Repeat an action while folders vanish under it: others remove them when empty."""
+    """Repeat an action while other programs remove its empty folders."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(FileNotFoundError):
             return action()
@@ -337,7 +333,7 @@ def _path_for_writing(key: str) -> tuple[builtins.list[str], str]:
 
 
 def _split_prefix(prefix: str) -> tuple[builtins.list[str], str]:
-    """Split a prefix into the folders that it names completely, and the start of a name."""
+    """Split a prefix into complete folder names and the start of a name."""
     folder, slash, start = prefix.rpartition("/")
     return (validate_key(folder).split("/") if slash else []), start
 
@@ -345,9 +341,9 @@ def _split_prefix(prefix: str) -> tuple[builtins.list[str], str]:
 def _names(
     descriptor: int, folder: str, start: str, since: str = "", unreadable: bool = False
 ) -> Iterator[str]:
-    """The names in a folder that are objects or, with a trailing `/`, folders.
+    """The names in a folder of objects and, with a trailing `/`, of folders.
 
-    With `unreadable` also those of links, pipes and the like, which no call reads.
+    With `unreadable` also those of links, pipes and the like, which cannot be read.
     """
     with os.scandir(descriptor) as entries:
         for entry in entries:
@@ -356,7 +352,7 @@ def _names(
             is_folder = entry.is_dir(follow_symlinks=False)
             if not (is_folder or unreadable or entry.is_file(follow_symlinks=False)):
                 continue
-            with suppress(InvalidKeyError):  # not addressable, so it is not an object
+            with suppress(InvalidKeyError):  # an invalid key is no object
                 if validate_key(folder + entry.name) != LOCK_KEY:
                     yield entry.name + "/" if is_folder else entry.name
 
@@ -367,12 +363,12 @@ def _object_info(name: str, descriptor: int, folder: str) -> ObjectInfo | None:
     try:
         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
-        return None  # deleted since the folder was read
+        return None  # deleted since the folder was listed
     return ObjectInfo(folder + name, status.st_size, _time(status.st_mtime))
 
 
 def _time(seconds: float) -> datetime:
-    """The time of a file; clocks jump, and a date may lie beyond what Python counts."""
+    """The time of a file; clocks jump, and a date may be out of Python's range."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError):
@@ -380,7 +376,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _delete_object(name: str, folder: int) -> None:
-    """Delete a file, if there is one; a link is an error."""
+    """Delete a file if it exists; a link is an error."""
     status = refuse_link(name, folder)
     if status is not None and not stat.S_ISDIR(status.st_mode):
         with suppress(FileNotFoundError):
@@ -388,11 +384,11 @@ def _delete_object(name: str, folder: int) -> None:
 
 
 def _open_object(name: str, folder: int) -> int:
-    """Open a regular file. A folder is not an object; a link, a pipe or a device is an error."""
+    """Open a regular file; a link, a pipe or a device is an error, a folder is not an object."""
     try:
         descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
     except OSError:
-        refuse_link(name, folder)  # says more
+        refuse_link(name, folder)  # has the clearer message
         raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -417,10 +413,10 @@ def _token(data: bytes) -> str:
 
 
 def _native_file(descriptor: int, mode: str) -> pa.NativeFile:
-    """Open the very file of a descriptor in Arrow, which otherwise opens paths, through links."""
+    """Open a descriptor in Arrow, which otherwise opens paths and follows links."""
     try:
         return pa.OSFile(f"/dev/fd/{descriptor}", mode)
     except FileNotFoundError:
-        # A system without /dev/fd; Python's file objects do, only slower.
+        # Without /dev/fd, Python's file objects work too, but slower.
         python_mode: Literal["rb", "wb"] = "rb" if mode == "r" else "wb"
         return pa.PythonFile(os.fdopen(os.dup(descriptor), python_mode), mode)

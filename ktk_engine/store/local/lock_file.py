@@ -8,27 +8,16 @@ import os
 from ktk_engine.store.local.folder import refuse_link
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_MODE = 0o666  # less the process's umask, as for every other file
+_MODE = 0o666  # minus the process's umask, as for all files
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def open_lock(name: str, dir_fd: int, *, create: bool) -> int:
-    """Open the lock file, for flock(2).
+    """Open the lock file for flock(2), and create it if told.
 
-    Reading is enough to lock a file, except over NFS: so a file of another user's that may not
-    be written will do.
-
-    Args:
-        name: its name.
-        dir_fd: file descriptor of its folder.
-        create: whether to make it where it is missing.
-
-    Returns:
-        A file descriptor, which the caller closes.
-
-    Raises:
-        FileNotFoundError: there is none, and `create` is false.
-        OSError: it may not be opened, or is a symbolic link.
+    Reading suffices to lock a file, except over NFS, so another user's read-only file is fine.
+    Raises a FileNotFoundError if it is missing, and an OSError if it may not be opened or is a
+    symbolic link.
     """
     refuse_link(name, dir_fd)
     try:

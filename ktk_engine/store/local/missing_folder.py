@@ -1,4 +1,4 @@
-"""Tells a store whose folder does not exist from one that is empty."""
+"""Distinguishes a store whose folder does not exist from an empty one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from ktk_engine.store.local.local_store import LocalStore
 
 
 def missing_folder(store: ObjectStore) -> str:
-    """Say that a store has no folder; object stores have none that could be missing.
-
-    Returns:
-        A sentence with its path; empty if there is nothing to say.
-    """
+    """A sentence about a store's missing folder; empty if it exists, and for object stores."""
     if not isinstance(store, LocalStore) or store.root.is_dir():
         return ""
     what = "is not a folder" if store.root.exists() else "does not exist"

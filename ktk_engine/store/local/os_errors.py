@@ -1,4 +1,4 @@
-"""Turns the system's errors into errors of a store: what, where, and what to do."""
+"""Turns errors of the operating system into errors of a store: what, where, and what to do."""
 
 from __future__ import annotations
 
@@ -35,28 +35,20 @@ _ADVICE = {
 
 
 class UnansweredError(OSError):
-    """The system failed when a file already had its name, or may have got it."""
+    """The system failed after a file got its name, or may have got it."""
 
 
 @contextmanager
 def os_errors(action: str, key: str, url: str, *, writes: bool = False) -> Iterator[None]:
-    """Turn the system's errors in a block into a `StoreError` that names the object.
+    """Turn errors of the system in a block into a `StoreError` that names the object and `action`.
 
-    Args:
-        action: what the block does: `read`, `write`.
-        key: the object; empty for the store itself.
-        url: the store's address.
-        writes: whether the block writes one object, and by nothing but `TemporaryFile`: then
-            every error but `UnansweredError` is known to have written nothing.
-
-    Raises:
-        ObjectExistsError: the object exists.
-        StoreError: whatever else the system said.
+    If the block `writes` one object, only with `TemporaryFile`, every error except for
+    `UnansweredError` has certainly written nothing.
     """
     try:
         yield
     except FileExistsError as error:
-        raise ObjectExistsError(f"{key!r} exists in {url}, and was left as it is") from error
+        raise ObjectExistsError(f"{key!r} already exists in {url}; not changed") from error
     except OSError as error:
         where = f"{key!r} in {url}" if key else url
         advice = _ADVICE.get(error.errno or 0, "")
@@ -68,6 +60,6 @@ def os_errors(action: str, key: str, url: str, *, writes: bool = False) -> Itera
 
 
 def _reason(error: OSError) -> str:
-    """What the system says; Arrow puts that after words of its own."""
+    """What the system says; Arrow puts its own words before it."""
     text = error.strerror or str(error)
     return os.strerror(error.errno) if error.errno and "[errno " in text else text

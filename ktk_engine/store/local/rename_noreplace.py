@@ -10,22 +10,12 @@ _RENAME_NOREPLACE = 1
 
 
 def rename_noreplace(source: str, target: str, dir_fd: int) -> None:
-    """Rename a file within its folder, unless the target exists.
+    """Rename a file within its folder unless the target exists, which raises a FileExistsError.
 
-    Python has no such call. Linux has it since 3.15, where the file system supports it (ext4,
-    tmpfs, btrfs, xfs).
-
-    Args:
-        source: the file's name.
-        target: its new name.
-        dir_fd: file descriptor of the folder.
-
-    Raises:
-        FileExistsError: the target exists; nothing changed.
-        OSError: the system call is missing (ENOSYS), not supported by the file system
-            (EINVAL), or failed otherwise.
+    Python lacks this call. Linux has it since 3.15 on ext4, tmpfs, btrfs and xfs. Raises an OSError
+    without it: ENOSYS from the system, EINVAL from the file system.
     """
-    # Looked up at each call: this path is rare, and a module-level handle would be state.
+    # Looked up at each call, which is rare; a module-level handle would be state.
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source)

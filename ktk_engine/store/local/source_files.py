@@ -1,4 +1,4 @@
-"""Files of this machine that are a source: others write them, where they like."""
+"""Files of this machine that are a source: others write them, at any path."""
 
 from __future__ import annotations
 
@@ -16,24 +16,19 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class SourceFiles(LocalStore):
-    """Reads files anywhere on this machine, through links too; it writes none.
+    """Reads files anywhere on this machine, also through links; read-only.
 
-    A key is an absolute path without its first slash. What lies under it may change at any time.
+    A key is an absolute path without its first slash. Its file may change at any time.
     """
 
     def __init__(self, name: str, location: str) -> None:
-        """Open nothing.
-
-        Args:
-            name: what people call the source, for messages.
-            location: where its files are, as people wrote it.
-        """
+        """Open nothing; name and location, as users write them, are for messages."""
         super().__init__("/")
         self._name, self._location = name, location
 
     @property
     def url(self) -> str:
-        """What messages call it; no address."""
+        """Its name in messages, which is not an address."""
         return f"source {self._name} ({self._location})"
 
     @property

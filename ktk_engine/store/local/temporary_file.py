@@ -15,9 +15,9 @@ from ktk_engine.store.local.os_errors import UnansweredError
 from ktk_engine.store.local.rename_noreplace import rename_noreplace
 
 TEMPORARY_PREFIX = ".tmp-"
-_FILE_MODE = 0o666  # less the process's umask: group-mates may share a store
+_FILE_MODE = 0o666  # minus the process's umask, since a group may share a store
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# After these the file surely did not get its name; others may come from a server that did it.
+# After these the file has certainly not got its name; other errors may follow a success.
 _REFUSALS = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -40,21 +40,12 @@ _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 class TemporaryFile:
     """A new file in a folder, named `.tmp-<uuid>` until it is published.
 
-    Use it as a context manager: what has not been published is removed at the end.
-
-    Attributes:
-        descriptor: file descriptor, open for reading and writing.
+    A context manager: an unpublished file is removed at the end. `descriptor` is open for reading
+    and writing.
     """
 
     def __init__(self, dir_fd: int) -> None:
-        """Create the file.
-
-        Args:
-            dir_fd: file descriptor of the folder; stays the caller's, who keeps it open.
-
-        Raises:
-            FileNotFoundError: the folder was removed meanwhile.
-        """
+        """Create the file in the folder of a descriptor, which the caller keeps open."""
         self._dir_fd = dir_fd
         self._name = TEMPORARY_PREFIX + uuid.uuid4().hex
         self.descriptor = os.open(self._name, _FLAGS, _FILE_MODE, dir_fd=dir_fd)
@@ -66,31 +57,21 @@ class TemporaryFile:
 
     def __exit__(self, *exception: object) -> None:
         """Close the file, and remove it unless it was published."""
-        with suppress(OSError):  # what was published is on the disk already
+        with suppress(OSError):  # a published file is on the disk already
             os.close(self.descriptor)
         self._remove()
 
     def write(self, data: bytes) -> None:
-        """Append bytes.
-
-        Args:
-            data: what to write; all of it is written.
-        """
+        """Append all bytes."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self.descriptor, rest) :]
 
     def publish_if_absent(self, name: str) -> None:
-        """Give the file its final name, unless that name is taken; link(2) decides.
+        """Give the file its final name unless it is taken, decided by link(2).
 
-        Args:
-            name: the final name, in the same folder.
-
-        Raises:
-            FileExistsError: the name is taken; nothing changed.
-            OSError: the name is a folder or a symbolic link, or the file system can neither
-                link nor rename without replacing.
-            UnansweredError: the file may have its name, or has it.
+        Raises a FileExistsError if it is taken, an OSError if the file system can neither link nor
+        rename without replacing, and an `UnansweredError` if the file may have its name.
         """
         os.fsync(self.descriptor)
         with _answered():
@@ -103,7 +84,7 @@ class TemporaryFile:
                     follow_symlinks=False,
                 )
             except FileExistsError:
-                # Over NFS a repeated request may find the link that the first one made.
+                # Over NFS a repeated request may find the link of the first one.
                 if os.fstat(self.descriptor).st_nlink != 2:
                     self._refuse_existing(name)
             except OSError as error:
@@ -114,14 +95,9 @@ class TemporaryFile:
         self._sync_folder()
 
     def publish(self, name: str) -> None:
-        """Give the file its final name; a file of that name is replaced.
+        """Give the file its final name, replacing a file of that name.
 
-        Args:
-            name: the final name, in the same folder.
-
-        Raises:
-            OSError: the name is a symbolic link, or a folder.
-            UnansweredError: the file may have its name, or has it.
+        Raises an `UnansweredError` if the file may have its name.
         """
         refuse_link(name, self._dir_fd)
         os.fsync(self.descriptor)
@@ -159,17 +135,17 @@ class TemporaryFile:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
     def _remove(self) -> None:
-        """Remove the temporary name; one that stays is found by the next clean-up."""
+        """Remove the temporary name; the next clean-up finds one that stays."""
         if not self._present:
             return
         self._present = False
-        with suppress(OSError):  # a garbage collector may also have been faster
+        with suppress(OSError):  # a clean-up may have been faster
             os.unlink(self._name, dir_fd=self._dir_fd)
 
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Tell the system's refusals to give a file its name from failures that say nothing."""
+    """Distinguish refusals to name a file from failures whose outcome is unknown."""
     try:
         yield
     except OSError as error:

@@ -258,7 +258,7 @@ def test_sources(old, tmp_path):
     ]  # fmt: skip
 
     again = run(old, "old", "--write-sources", tmp_path)
-    assert again.exit_code == 0 and "is as it should be" in again.output
+    assert again.exit_code == 0 and "is up to date" in again.output
     file.write_text(text + "# mine\n")
     refused = run(old, "grown", "--write-sources", file)
     assert refused.exit_code == 1 and "-# mine" in refused.output and "--yes" in refused.output

@@ -141,7 +141,7 @@ def test_no_answer_at_all_is_unknown_and_never_missing(store, proxy, fault):
 @pytest.mark.parametrize(
     ("answer", "advice"),
     [
-        (xml(403, "AccessDenied"), "right to list, read, write and delete in ktk-tests"),
+        (xml(403, "AccessDenied"), "permission to list, read, write and delete in ktk-tests"),
         (xml(403, "SignatureDoesNotMatch"), "access_key_id"),
         (xml(301, "PermanentRedirect"), "Set the region of ktk-tests"),
         (xml(400, "AuthorizationHeaderMalformed"), "Set the region of ktk-tests"),

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from ktk_engine.errors import ConfigurationError, StoreError
-from ktk_engine.store.cloud.answers import read_answer
+from ktk_engine.store.cloud.request_failure import read_failure
 from ktk_engine.store.open_store import open_store
 from tests.servers.azure import ACCOUNT
 from tests.servers.s3 import KEY, SECRET
@@ -97,9 +97,9 @@ def test_who_has_no_keys_is_told_where_they_could_be():
     """The clients ask the machine last, which is no machine of a cloud."""
     cloud = open_store("s3://bucket/a")._cloud
     error = OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s: no route")
-    answer = read_answer(error, cloud)
-    assert answer.unsigned and not answer.passing and answer.refused
-    assert "no credentials were found" in answer.text
+    failure = read_failure(error, cloud)
+    assert failure.unsigned and not failure.transient and failure.refused
+    assert "no credentials were found" in failure.text
 
 
 def test_the_account_of_azure(azure_server, monkeypatch):

@@ -158,9 +158,7 @@ def test_properties_are_noted():
     found = target(tblproperties={"owner": "ops", "tier": 1}, labels={"team": "a"})
     assert found.metadata == {"owner": "ops", "tier": 1, "labels": {"team": "a"}}
     assert "must be a mapping" in refused(**TABLE, tblproperties="owner")
-    assert "kept for what is noted by itself" in refused(
-        **TABLE, tblproperties={"creation_time": "x"}
-    )
+    assert "is reserved" in refused(**TABLE, tblproperties={"creation_time": "x"})
     assert "cannot be written as JSON" in refused(**TABLE, tblproperties={"x": float("nan")})
 
 

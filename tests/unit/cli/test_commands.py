@@ -101,10 +101,10 @@ def test_history_of_what_kartothek_wrote(store, ktk):
 
 def test_remove(store, ktk):
     build_nyc(store)
-    assert "Aborted" in ktk("remove", "nyc", "weather", input="n\n", code=1).output
-    assert "Removed weather from cube nyc" in ktk("remove", "nyc", "weather", input="y\n").stdout
-    assert "depend on" in ktk("remove", "nyc", "flights", "--yes", code=1).stderr
-    ktk("remove", "nyc", "flights", "--cascade", "--yes")
+    assert "Aborted" in ktk("drop", "nyc", "weather", input="n\n", code=1).output
+    assert "Dropped weather of cube nyc" in ktk("drop", "nyc", "weather", input="y\n").stdout
+    assert "depend on" in ktk("drop", "nyc", "flights", "--yes", code=1).stderr
+    ktk("drop", "nyc", "flights", "--cascade", "--yes")
     assert "empty" in ktk("info").stdout
     assert "remove flights" in ktk("history", "nyc").stdout
 
@@ -133,7 +133,7 @@ def test_one_troubled_table_does_not_stop_the_cleanup(store, ktk):
 def test_explain(store, ktk):
     build_nyc(store)
     text = ktk("explain", "nyc", "origin = 'JFK'", "--columns", "delay, gust").stdout
-    assert "files 2 total -> 1 partitions" in text
+    assert "files 2 -> 1 (partitions 1" in text
     assert "not read: airlines" in text
     content = json.loads(ktk("explain", "nyc", "gust > 1", "--json").stdout)
     assert content["cube"] == "nyc"
@@ -145,7 +145,7 @@ def test_explain(store, ktk):
 def test_version_and_help():
     assert CliRunner().invoke(main, ["--version"]).output.startswith("ktk, version ")
     text = CliRunner().invoke(main, ["--help"]).output
-    for command in ("info", "history", "remove", "cleanup", "explain", "compact"):
+    for command in ("info", "history", "drop", "cleanup", "explain", "compact"):
         assert command in text
 
 
@@ -240,34 +240,36 @@ def test_delete(store, ktk):
     assert "3 rows of plain" in ktk("delete", "plain", "a is not null", "--dry-run").stdout
 
 
-def test_update_properties(store, ktk):
+def test_set_properties(store, ktk):
     build_nyc(store)
-    assert "Noted of nyc++flights" in ktk("update-properties", "nyc", "owner=ops", "n=1").stdout
+    assert (
+        "Set properties of nyc++flights" in ktk("set-properties", "nyc", "owner=ops", "n=1").stdout
+    )
     assert "owner=ops" in ktk("info", "nyc").stdout
-    said = ktk("update-properties", "nyc", "--dataset", "weather", "owner=ops").stdout
-    assert "Noted of nyc++weather" in said
-    ktk("update-properties", "nyc", "--unset", "owner")
+    said = ktk("set-properties", "nyc", "--dataset", "weather", "owner=ops").stdout
+    assert "Set properties of nyc++weather" in said
+    ktk("set-properties", "nyc", "--unset", "owner")
     noted = {
         d["id"]: d["metadata"] for d in json.loads(ktk("info", "nyc", "--json").stdout)["datasets"]
     }
     assert noted["flights"] == {"n": 1} and noted["weather"] == {"owner": "ops"}
-    assert "exactly these already" in ktk("update-properties", "nyc", "n=1").stdout
-    ktk("update-properties", "nyc", code=2)
-    ktk("update-properties", "nyc", "owner", code=2)
-    assert "no property" in ktk("update-properties", "nyc", "--unset", "x", code=1).output
+    assert "already has these properties" in ktk("set-properties", "nyc", "n=1").stdout
+    ktk("set-properties", "nyc", code=2)
+    ktk("set-properties", "nyc", "owner", code=2)
+    assert "no property" in ktk("set-properties", "nyc", "--unset", "x", code=1).output
 
 
 def test_a_dry_removal_removes_nothing(store, ktk):
     build_nyc(store)
     before = keys(store)
     said = ktk("drop", "nyc", "weather", "--dry-run").stdout
-    assert "Would remove weather from cube nyc. Nothing was changed." in said
+    assert "Would drop weather of cube nyc. Nothing was changed." in said
     assert keys(store) == before
 
 
 def test_help_has_whole_lines(ktk):
     lines = ktk("--help").stdout.partition("Commands:")[2].strip().splitlines()
-    assert len(lines) == 23
+    assert len(lines) == 22
     assert [line for line in lines if line.endswith("...") or not line.endswith(".")] == []
 
 
@@ -309,3 +311,23 @@ def test_check_of_all_schemas(store, tmp_path):
 def test_check_of_nothing(store, ktk):
     store.put(".ktk/store.json", b"{}")
     assert "There is no cube and no table." in ktk("check").stdout
+
+
+@pytest.mark.parametrize(
+    "former, now",
+    {
+        "prepare": "build-class-archive",
+        "remove": "drop",
+        "update-properties": "set-properties",
+    }.items(),
+)
+def test_former_names_of_commands_lead_to_the_new_ones(ktk, former, now):
+    assert f"It is `ktk {now}` now." in " ".join(ktk(former, "--help").output.split())
+    assert f"  {former} " not in ktk("--help").output
+
+
+def test_a_former_name_warns(store, ktk):
+    build_nyc(store)
+    said = ktk("remove", "nyc", "weather", "--yes")
+    assert "It is `ktk drop` now." in said.stderr
+    assert "Dropped weather of cube nyc" in said.stdout

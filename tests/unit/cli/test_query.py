@@ -73,7 +73,7 @@ def test_values_of_every_kind(store, ktk):
 def test_a_table_is_cut(store, ktk):
     build(store, pa.table({"L": range(60)}), Target("seed", "seed", "c", ("L",), ()))
     result = ktk("query", "c")
-    assert "The first 50 of 60 rows; see --limit." in result.stderr
+    assert "Showing the first 50 of 60 rows (see --limit)." in result.stderr
     assert len(result.stdout.splitlines()) == 52
     assert len(ktk("query", "c", "--limit", "60").stdout.splitlines()) == 62
 
@@ -107,6 +107,6 @@ def test_limit_of_a_cube_larger_than_the_memory(store, ktk):
     few = ktk("query", "c", *limit, "--limit", "3", "--format", "csv").stdout
     assert few.splitlines()[1:] == [f'{number},"text of some length"' for number in range(3)]
     shown = ktk("query", "c", *limit)
-    assert "The first 50 of 50,000 rows; see --limit." in shown.stderr
+    assert "Showing the first 50 of 50,000 rows (see --limit)." in shown.stderr
     none = ktk("query", "c", "v = 'text of some length'")
-    assert "The first 50 rows; see --limit." in none.stderr
+    assert "Showing the first 50 rows (see --limit)." in none.stderr

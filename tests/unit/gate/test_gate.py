@@ -11,7 +11,7 @@ from ktk_engine.errors import (
     SpecificationError,
     TypeClassError,
 )
-from ktk_engine.gate.gate import pass_gate, pass_view_gate
+from ktk_engine.gate.gate import validate_view, validate_write
 from ktk_engine.gate.target import Target
 from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
 from tests.support.committed import Snapshot, files_table
@@ -73,20 +73,20 @@ def test_a_declared_column_that_is_missing_is_explained_by_the_declaration():
     target = Target("seed", "seed", "c", ("L",), ("P",), declared=declared, contract=True)
     model = pa.schema([("P", pa.int64()), ("l2", pa.int64())])
     with pytest.raises(TypeClassError, match="missing in definition") as error:
-        pass_gate(target, model, {})
+        validate_write(target, model, {})
     assert {item.column for item in error.value.findings} == {"L", "l2"}
     with pytest.raises(ConfigurationError, match="dimension_columns names `L`"):
-        pass_gate(SEED, model, {})
+        validate_write(SEED, model, {})
 
 
 def test_a_broken_enrichment_stays_unless_it_may_go():
     model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
     with pytest.raises(TypeClassError, match="extra: `L` is signed integer there and string"):
-        pass_gate(SEED, model, CUBE, full_refresh=True)
+        validate_write(SEED, model, CUBE, full_refresh=True)
     cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
-    assert pass_gate(cascade, model, CUBE, full_refresh=True).leaving == ("extra",)
+    assert validate_write(cascade, model, CUBE, full_refresh=True).leaving == ("extra",)
     with pytest.raises(TypeClassError):
-        pass_gate(cascade, model, CUBE)
+        validate_write(cascade, model, CUBE)
 
 
 def test_what_lies_in_another_store_binds_and_never_leaves():
@@ -94,17 +94,17 @@ def test_what_lies_in_another_store_binds_and_never_leaves():
     cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
     beside = {"extra": CUBE["extra"]}
     with pytest.raises(TypeClassError, match="read from another store, and never changed there"):
-        pass_gate(cascade, model, {}, full_refresh=True, beside=beside)
+        validate_write(cascade, model, {}, full_refresh=True, beside=beside)
     owned = MODEL.append(pa.field("w", pa.int64()))
     with pytest.raises(TypeClassError, match="rename w in seed: extra"):
-        pass_gate(SEED, owned, {}, built_by={}, beside=beside)
+        validate_write(SEED, owned, {}, built_by={}, beside=beside)
 
 
 def test_lost_partition_columns_break_an_enrichment():
     target = Target("seed", "seed", "c", ("L",), ("v",))
     model = pa.schema([("v", pa.int64()), ("L", pa.int64())])
     with pytest.raises(ConsistencyError, match="extra: its rows are addressed by `P`"):
-        pass_gate(target, model.append(pa.field("z", pa.int64())), CUBE, full_refresh=True)
+        validate_write(target, model.append(pa.field("z", pa.int64())), CUBE, full_refresh=True)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_lost_partition_columns_break_an_enrichment():
 def test_what_to_do_about_columns_of_others(built_by, fix):
     model = MODEL.append(pa.field("w", pa.int64()))
     with pytest.raises(TypeClassError) as error:
-        pass_gate(SEED, model, CUBE, full_refresh=True, built_by=built_by)
+        validate_write(SEED, model, CUBE, full_refresh=True, built_by=built_by)
     assert fix in error.value.said(DBT)
 
 
@@ -130,7 +130,7 @@ def test_names_that_index_files_need(name):
     target = Target("seed", "seed", "c", (name,), ("P",))
     model = pa.schema([("P", pa.int64()), (name, pa.int64()), ("v", pa.float64())])
     with pytest.raises(TypeClassError, match=f"{name} .*rename it"):
-        pass_gate(target, model, {})
+        validate_write(target, model, {})
 
 
 @pytest.mark.parametrize("name", ["__ktk_position", "__KTK_key"])
@@ -138,26 +138,26 @@ def test_names_of_the_engine_s_own(name):
     """A payload column of such a name came back with other values."""
     model = MODEL.append(pa.field(name, pa.int64()))
     with pytest.raises(TypeClassError, match="the engine's own"):
-        pass_gate(SEED, model, {})
+        validate_write(SEED, model, {})
 
 
 def test_a_view_is_checked_only_with_a_contract():
-    pass_view_gate("v", MODEL, {"v": pa.string()}, contract=False)
+    validate_view("v", MODEL, {"v": pa.string()}, contract=False)
     with pytest.raises(TypeClassError, match="missing in contract"):
-        pass_view_gate("v", MODEL, {"v": pa.float64()}, contract=True)
+        validate_view("v", MODEL, {"v": pa.float64()}, contract=True)
 
 
 def test_unsigned_dimensions_are_adopted_from_the_seed():
     unsigned = pa.schema([("P", pa.int64()), ("L", pa.uint64()), ("v", pa.float64())])
     model = pa.schema([("P", pa.int64()), ("L", pa.decimal128(20, 0)), ("w", pa.float64())])
     target = Target("extra", "enrichment", "c", ("L",), ("P",))
-    passed = pass_gate(target, model, {"seed": committed(unsigned)})
+    passed = validate_write(target, model, {"seed": committed(unsigned)})
     assert passed.physical.field("L").type == pa.uint64()
 
 
 def refused(target, model, datasets=CUBE, **options):
     with pytest.raises(TypeClassError) as caught:
-        pass_gate(target, pa.schema(model), datasets, **options)
+        validate_write(target, pa.schema(model), datasets, **options)
     return {item.column: item for item in caught.value.findings}
 
 
@@ -184,14 +184,14 @@ def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
 def test_a_column_that_a_cube_would_hide_is_refused(name):
     found = refused(SEED, [*MODEL, pa.field(name, pa.int64())], {})
     assert "a cube does not show" in found[name].reason
-    pass_gate(Target("t"), pa.schema([pa.field(name, pa.int64())]), {})
+    validate_write(Target("t"), pa.schema([pa.field(name, pa.int64())]), {})
 
 
 def test_a_second_seed_dataset_names_the_first():
     other = Target("s2", "seed", "c", ("L",), ("P",))
     with pytest.raises(ConsistencyError) as caught:
-        pass_gate(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
-    assert "seed dataset of cube c is seed" in str(caught.value)
+        validate_write(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
+    assert "Cube c already has the seed dataset seed" in str(caught.value)
     assert "s2" not in str(caught.value).partition("on it:")[2]
 
 
@@ -247,8 +247,8 @@ def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, d
         **cube,
     )
     datasets = {"seed": committed(WIDE)}
-    once = pass_gate(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
-    assert once == pass_gate(target, ALL_ROWS, datasets, keeps_rows=True)
+    once = validate_write(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
+    assert once == validate_write(target, ALL_ROWS, datasets, keeps_rows=True)
 
 
 def test_a_contract_allows_no_old_column_that_the_model_lacks():
@@ -256,7 +256,7 @@ def test_a_contract_allows_no_old_column_that_the_model_lacks():
     policy = "append_new_columns"
     target = Target("t", on_schema_change=policy, contract=True, declared=declared)
     model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
-    passed = pass_gate(target, model, {"t": committed()}, keeps_rows=True)
+    passed = validate_write(target, model, {"t": committed()}, keeps_rows=True)
     with pytest.raises(TypeClassError, match="missing in contract"):
         passed.of_rows(target, MODEL)
 

@@ -72,7 +72,7 @@ def slices(block_rows):
     columns=st.sets(st.sampled_from(["P", "L", "M", "v", "a", "b"]), min_size=1),
     block_rows=st.sampled_from([1, 4, None]),
 )
-@examples(25)
+@examples(15)
 def test_gives_the_same_rows(tmp_path_factory, numbers, others, groups, most, columns, block_rows):
     store = LocalStore(tmp_path_factory.mktemp("aligned") / "a")
     same, own = sorted(numbers), sorted(others)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
-from ktk_engine.local.sql.known_queries import coverage_query, failing_query, orphans_query
+from ktk_engine.local.sql.generic_test_sql import coverage_query, failing_query, orphans_query
 from ktk_engine.local.sql.local_sql import LocalSql
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view

@@ -298,7 +298,7 @@ def test_command(store, ktk):
     assert "Would index flights (delay), weather (gust). Nothing" in said
     said = ktk("index", "nyc", "delay", "--dataset", "flights").stdout
     assert "Indexed flights (delay). Now version 4." in said
-    assert "indexed already" in ktk("index", "nyc", "delay").stdout
+    assert "already indexed" in ktk("index", "nyc", "delay").stdout
     said = ktk("index", "nyc", "delay", "hour", "--drop").stdout
     assert "Dropped indices of flights (delay, hour). Now version 5" in said
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans, read_manifest
-from tests.support.changes import Claimant, Target, build
+from tests.support.changes import Owner, Target, build
 from tests.support.committed import Builder
 from tests.support.dataset_builder import build_table, write_plain_nyc
 
@@ -15,9 +15,9 @@ ROWS = pa.table({"id": [1, 2]})
 
 
 def write(store, node, dataset, cube=""):
-    claimant = Claimant(Builder(node, node.split(".")[1]))
+    owner = Owner(Builder(node, node.split(".")[1]))
     role, dimensions = ("seed", ("id",)) if cube else ("table", ())
-    build(store, ROWS, Target(dataset, role, cube, dimensions, claimant=claimant))
+    build(store, ROWS, Target(dataset, role, cube, dimensions, owner=owner))
 
 
 def test_only_what_the_project_itself_left_behind(store):

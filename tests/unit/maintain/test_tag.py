@@ -318,7 +318,7 @@ def test_command(grown, ktk):
     query = ("query", "plain", "--format", "json", "--version", "old")
     assert json.loads(said(*query).splitlines()[-1]) == {"a": 1}
     assert "tag" in said("history", "plain")
-    assert "old names version 1 of plain no longer." in said("tag", "plain", "old", "--delete")
+    assert "old no longer names version 1 of plain." in said("tag", "plain", "old", "--delete")
     assert "has no version 'old'" in said(*query, code=1)
     said("tag", "plain", "--delete", code=2)
     said("tag", "plain", "x", "--delete", "--version", "1", code=2)

@@ -171,7 +171,7 @@ def test_a_document_with_a_name_of_no_dataset_protects_what_it_names(store):
     assert store.exists(left)
 
 
-def resealed(data, **changes):
+def with_new_checksum(data, **changes):
     """A document of ours with other values, and the digest that goes with them."""
     document = {**json.loads(data), **changes}
     document.pop("sha256", None)
@@ -185,7 +185,7 @@ def test_a_log_entry_of_a_later_release_is_not_called_damaged(store, ktk, change
     build_table(store)
     append_ours(store)
     key = scope_of("plain").entry_key(2)
-    store.put(key, resealed(store.get(key), **change))
+    store.put(key, with_new_checksum(store.get(key), **change))
     grow_old(store)
     before = tree(store.root)
     for command in ("query", "info", "check", "history", "cleanup --delete", "remove --yes"):
@@ -202,13 +202,13 @@ def test_one_before_the_newest_neither(store, ktk):
     build_table(store)
     append_ours(store)
     key = scope_of("plain").entry_key(1)
-    store.put(key, resealed(store.get(key), format=99))
+    store.put(key, with_new_checksum(store.get(key), format=99))
     for words in (("history", "plain"), ("check", "plain")):
         said = ktk(*words, code=1).output
         assert "format 99" in said and not BLAME.search(said), said
 
 
-def test_without_the_seal_that_we_know_neither(store):
+def test_without_the_checksum_that_we_know_neither(store):
     build_table(store)
     key = scope_of("plain").entry_key(1)
     store.put(key, json.dumps({"format": 99, "signature": "?"}).encode())

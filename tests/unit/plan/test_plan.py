@@ -187,7 +187,7 @@ def test_explanation(cube):
     plan = cube.plan(["delay"], "gust > 31 and origin = 'JFK'")
     text = explain(plan)
     assert "cube nyc, version 3: 1 column" in text
-    assert "inner weather: files 2 total -> 1 partitions" in text
+    assert "inner weather: files 2 -> 1 (partitions 1" in text
     assert "not read: airlines" in text
     data = json.loads(json.dumps(explain_as_dict(plan)))
     assert data["datasets"][0]["rows"] == 2

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
-from tests.support.changes import Claimant, Target, alter_table, build, comment_on
+from tests.support.changes import Owner, Target, alter_table, build, comment_on
 from tests.support.committed import (
     Builder,
     builder_of,
@@ -29,7 +29,7 @@ from tests.support.stores import LocalStore, tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
 MINE = Builder("model.p.mine", "p")
-ME = Claimant(MINE, frozenset({"model.p.mine", "model.p.other"}))
+ME = Owner(MINE, frozenset({"model.p.mine", "model.p.other"}))
 
 
 @pytest.fixture
@@ -91,21 +91,21 @@ def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
     store = LocalStore(tmp_path / "s")
     build(store, ROWS, Target("d"))
     claim = NameClaim("d", "c++d", ME)
-    displaced = displaced_by(store, claim)
-    other = replace(Target("d"), claimant=claimant("model.q.theirs", "q"))
+    replaced = replaced_relations(store, claim)
+    other = replace(Target("d"), owner=owner("model.q.theirs", "q"))
     build(store, ROWS, other, history={"node": "model.q.theirs"}, full_refresh=True)
     build(store, ROWS, cube_target())
-    (note,) = displace(store, claim, displaced, {})
+    (note,) = drop_replaced(store, claim, replaced, {})
     assert note.startswith("left d as it is, which was changed meanwhile")
     assert {relation.uuid for relation in list_relations(store)} == {"d", "c++d"}
 
 
-def cube_target(cube="c", dataset="d", claimant=ME, **changes):
-    return Target(dataset, "seed", cube, ("id",), claimant=claimant, **changes)
+def cube_target(cube="c", dataset="d", owner=ME, **changes):
+    return Target(dataset, "seed", cube, ("id",), owner=owner, **changes)
 
 
-def claimant(node, project="p"):
-    return Claimant(Builder(node, project), ME.living)
+def owner(node, project="p"):
+    return Owner(Builder(node, project), ME.living)
 
 
 def test_the_log_says_who_builds_and_under_which_name(store):
@@ -125,12 +125,12 @@ def test_the_log_says_who_builds_and_under_which_name(store):
 def test_entries_of_older_versions_are_read(store):
     """They know neither node nor name; the history of the last write tells the node."""
     history = {"node": "model.q.mine"}
-    build(store, ROWS, cube_target(claimant=None), history=history)
-    build(store, ROWS, cube_target(claimant=None), history=history, mode="append")
+    build(store, ROWS, cube_target(owner=None), history=history)
+    build(store, ROWS, cube_target(owner=None), history=history, mode="append")
     build(
         store,
         ROWS,
-        cube_target(claimant=None),
+        cube_target(owner=None),
         history={"node": "SQL statement"},
         mode="append",
     )
@@ -149,7 +149,7 @@ def test_entries_of_older_versions_are_read(store):
         path.write_text(json.dumps(entry))
         parent = digest(path.read_bytes())
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
-    build(store, ROWS, cube_target(claimant=None), mode="append")
+    build(store, ROWS, cube_target(owner=None), mode="append")
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
 
 
@@ -157,16 +157,16 @@ def test_entries_of_older_versions_are_read(store):
     ("by", "mode", "full_refresh", "message"),
     [
         (ME, None, False, ""),
-        (claimant("model.p.other"), None, True, "is built by model.p.mine, and model.p.other"),
-        (claimant("model.q.mine", "q"), None, True, "model.q.mine would write to it"),
-        (claimant("model.q.mine", "q"), "append", False, "model.q.mine would write"),
+        (owner("model.p.other"), None, True, "is built by model.p.mine, and model.p.other"),
+        (owner("model.q.mine", "q"), None, True, "model.q.mine would write to it"),
+        (owner("model.q.mine", "q"), "append", False, "model.q.mine would write"),
         (None, None, False, ""),
     ],
 )
 def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, mode, full_refresh, message):
     build(store, ROWS, cube_target())
     before = tree(store.root)
-    target = cube_target(claimant=by)
+    target = cube_target(owner=by)
     if not message:
         build(store, ROWS, target, mode=mode, full_refresh=full_refresh)
         return
@@ -178,7 +178,7 @@ def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, mode, full_refres
 
 
 def test_a_renamed_model_of_the_project_goes_on_with_its_dataset(store):
-    build(store, ROWS, cube_target(claimant=claimant("model.p.gone")))
+    build(store, ROWS, cube_target(owner=owner("model.p.gone")))
     done = build(store, ROWS, cube_target())
     assert "takes over c++d from model.p.gone, which the project no longer has" in str(done)
     assert builder_of(resolve(store, cube_scope("c")), "c++d") == MINE
@@ -208,7 +208,7 @@ def test_rows_of_nobody_are_added_to_or_taken_in_a_full_refresh(store):
 def test_an_incremental_run_under_another_name_is_refused(store):
     """dbt looks for the relation by name, and would take the run for a first one."""
     build(store, ROWS, cube_target(relation="before"))
-    with pytest.raises(ConsistencyError, match="is known as before and would now be after"):
+    with pytest.raises(ConsistencyError, match="as before, and it would now become after"):
         build(store, ROWS, cube_target(relation="after"), mode="append")
     build(store, ROWS, cube_target(relation="after"))
     assert find_relation(by_name(list_relations(store)), "before") is None
@@ -218,26 +218,26 @@ def claim(name, uuid="", by=ME, **changes):
     return NameClaim(name, uuid, by, **changes)
 
 
-def test_datasets_of_cubes_are_displaced_by_their_own_node_in_a_full_refresh(store):
+def test_datasets_of_cubes_are_replaced_by_their_own_node_in_a_full_refresh(store):
     build(store, ROWS, cube_target())
     for mine in (claim("d"), claim("d", "e++d"), claim("d", "d"), claim("other", "c++other")):
         with pytest.raises(ConsistencyError, match="d would leave cube c"):
-            displaced_by(store, mine)
-        (found,) = displaced_by(store, replace(mine, full_refresh=True))
+            replaced_relations(store, mine)
+        (found,) = replaced_relations(store, replace(mine, full_refresh=True))
         assert found.uuid == "c++d"
-    for by in (claimant("model.p.other"), claimant("model.p.mine", "q"), None):
+    for by in (owner("model.p.other"), owner("model.p.mine", "q"), None):
         for uuid in ("", "e++d", "d"):
             with pytest.raises(ConsistencyError, match="Nothing was written"):
-                displaced_by(store, claim("d", uuid, by, full_refresh=True))
-    assert displaced_by(store, claim("d", "c++d")) == ()
+                replaced_relations(store, claim("d", uuid, by, full_refresh=True))
+    assert replaced_relations(store, claim("d", "c++d")) == ()
     with pytest.raises(ConsistencyError, match=r"is stored as c\+\+d, but its configuration asks"):
-        displaced_by(store, claim("d", "e++d", keeps_versions=True))
+        replaced_relations(store, claim("d", "e++d", keeps_versions=True))
 
 
 def test_what_goes_is_in_the_history_with_node_and_reason(store):
     build(store, ROWS, cube_target())
     mine = claim("d", "e++d", full_refresh=True)
-    notes = displace(store, mine, displaced_by(store, mine), {"node": "model.p.mine"})
+    notes = drop_replaced(store, mine, replaced_relations(store, mine), {"node": "model.p.mine"})
     assert notes == [
         "took d out of cube c, version 2 (`ktk undrop c d` on the command line brings it back)"
     ]
@@ -248,7 +248,7 @@ def test_what_goes_is_in_the_history_with_node_and_reason(store):
     }
 
 
-def test_kartotheks_datasets_are_never_displaced(store):
+def test_kartotheks_datasets_are_never_replaced(store):
     write_plain_nyc(store)
     write_plain(store, "plain", ROWS)
     before = tree(store.root)
@@ -256,8 +256,8 @@ def test_kartotheks_datasets_are_never_displaced(store):
         for uuid in ("", f"other++{name}", name):
             if uuid == name == "plain":
                 continue
-            with pytest.raises(ConsistencyError, match="of which nobody knows who built it"):
-                displaced_by(store, claim(name, uuid, full_refresh=True))
+            with pytest.raises(ConsistencyError, match="whose builder is unknown"):
+                replaced_relations(store, claim(name, uuid, full_refresh=True))
     assert tree(store.root) == before
 
 
@@ -268,19 +268,19 @@ def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
 
     for node in ("", "model.p.mine", "model.p.gone"):
         put(node)
-        assert [item.name for item in displaced_by(store, claim("v", "c++v"))] == ["v"]
-        assert displaced_by(store, claim("v")) == ()
+        assert [item.name for item in replaced_relations(store, claim("v", "c++v"))] == ["v"]
+        assert replaced_relations(store, claim("v")) == ()
     for node, project in (("model.p.other", "p"), ("model.q.gone", "q")):
         put(node, project)
         for uuid in ("", "c++v", "v"):
             with pytest.raises(ConsistencyError, match=f"built by {node}"):
-                displaced_by(store, claim("v", uuid))
+                replaced_relations(store, claim("v", uuid))
     build_table(store, "t")
-    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
-    build(store, ROWS, Target("t", claimant=claimant("model.p.other")))
+    assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
+    build(store, ROWS, Target("t", owner=owner("model.p.other")))
     with pytest.raises(ConsistencyError, match=r"built by model\.p\.other"):
-        displaced_by(store, claim("t"))
-    build(store, ROWS, Target("t", claimant=ME))
-    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
-    with pytest.raises(ConsistencyError, match="the table t would go"):
-        displaced_by(store, claim("t", "c++t"))
+        replaced_relations(store, claim("t"))
+    build(store, ROWS, Target("t", owner=ME))
+    assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
+    with pytest.raises(ConsistencyError, match=": table t would be dropped"):
+        replaced_relations(store, claim("t", "c++t"))

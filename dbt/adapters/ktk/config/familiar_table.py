@@ -42,7 +42,7 @@ class FamiliarConfig:
     likewise: tuple[str, ...] = ()
 
 
-_PLACE = "the profile's `store` says where files lie, with a folder for each schema"
+_PLACE = "the profile's `store` says where files are stored, with a folder for each schema"
 _SET_STORE = "use the config `schema`, or a target whose profile has another `store`"
 _PARQUET = "files are parquet, committed by this adapter's own log"
 # Formats whose tables are parquet files with commits, merges, deletes and versions.
@@ -55,7 +55,7 @@ _DELETE = "take them out in a post-hook: `delete from {{ this }} where ...`"
 _COMPUTE = "the profile says where Spark runs, for all models"
 _ONE_COMMIT = "a write is one commit of files with unique names: readers see all of it or nothing"
 _ANY_NUMBER = "a write may have any number of partitions"
-_COMMENT = "jobs of Spark show dbt's comment"
+_COMMENT = "Spark's jobs show dbt's comment"
 _NO_TEMPORARY = "writes make no temporary tables"
 _METADATA = "kept in the dataset's user metadata: `ktk info` shows it, Kartothek passes it on"
 
@@ -103,9 +103,13 @@ _LAYOUT = (
     _mapped("zorder", "Databricks", "clustered_by", _SORT),
     _mapped("sorted_by", "Athena, Trino", "clustered_by", _SORT),
     _mapped("sort", "Redshift", "clustered_by", _SORT),
-    _carried_out("buckets", "Spark, Databricks", "into how many tasks the rows are dealt"),
-    _mapped("bucketed_by", "Athena", "bucket_by", "rows of a partition are dealt by these columns"),
-    _mapped("bucket_count", "Athena", "num_buckets", "to how many tasks, each with own files"),
+    _carried_out("buckets", "Spark, Databricks", "how many tasks write the rows"),
+    _mapped(
+        "bucketed_by", "Athena", "bucket_by", "these columns distribute the rows of a partition"
+    ),
+    _mapped(
+        "bucket_count", "Athena", "num_buckets", "over this many tasks, each with its own files"
+    ),
     _carried_out("indexes", "Postgres", "a secondary index on each column"),
     _carried_out("options", "Spark, Databricks", "`compression` and `row_group_rows`"),
     _mapped("compression", "Glue", "options.compression", "the codec of the parquet files"),
@@ -113,7 +117,7 @@ _LAYOUT = (
     _hint(
         "auto_liquid_cluster",
         "Databricks",
-        "nobody chooses columns by watching queries",
+        "no service chooses columns by watching queries",
         "name columns in `clustered_by` or `indexes`",
     ),
     _hint(
@@ -128,7 +132,7 @@ _LAYOUT = (
 )
 
 _INCREMENTAL = (
-    _carried_out("incremental_strategy", "all", "how new rows meet those that are there"),
+    _carried_out("incremental_strategy", "all", "how new rows are combined with old ones"),
     _carried_out("unique_key", "all", "a name or a list"),
     _carried_out("incremental_predicates", "all", "which old rows a merge may replace"),
     _carried_out("predicates", "Databricks", "another name for `incremental_predicates`"),
@@ -141,16 +145,16 @@ _INCREMENTAL = (
         "Databricks",
         "what a merge does to old rows that no new row matches",
     ),
-    _carried_out("not_matched_by_source_condition", "Databricks", "to which of them"),
+    _carried_out("not_matched_by_source_condition", "Databricks", "which of these old rows"),
     _carried_out("skip_matched_step", "Databricks", "a merge updates no row"),
     _carried_out("skip_not_matched_step", "Databricks", "a merge inserts no row"),
-    _carried_out("target_alias", "Databricks", "how conditions of a merge call old rows"),
-    _carried_out("source_alias", "Databricks", "how conditions of a merge call new rows"),
-    _carried_out("on_schema_change", "all", "what becomes of new and missing columns"),
+    _carried_out("target_alias", "Databricks", "the name of old rows in conditions of a merge"),
+    _carried_out("source_alias", "Databricks", "the name of new rows in conditions of a merge"),
+    _carried_out("on_schema_change", "all", "what happens to new and missing columns"),
     _refused(
         "merge_with_schema_evolution",
         "Databricks",
-        "new columns are a matter of `on_schema_change`, for every strategy",
+        "`on_schema_change` decides about new columns, for every strategy",
         "set `on_schema_change: append_new_columns`",
     ),
     _refused(
@@ -186,7 +190,7 @@ _PLACES = (
     _refused("base_location_subpath", "Snowflake", _PLACE, _SET_STORE),
     _refused("external_volume", "Snowflake", _PLACE, _SET_STORE),
     _always_so("include_full_name_in_path", "Databricks", "paths have the schema and the table"),
-    _hint("s3_staging_dir", "Athena", "answers are not stored"),
+    _hint("s3_staging_dir", "Athena", "query results are not stored"),
     _hint("s3_tmp_table_dir", "Athena", _NO_TEMPORARY),
     _refused(
         "catalog_name",
@@ -228,7 +232,7 @@ _FORMATS = (
     _refused(
         "properties",
         "Trino",
-        "what they say has configs of its own",
+        "each of them has a config of its own",
         "use `partition_by`, `clustered_by`, `options` and `tblproperties`",
     ),
 )
@@ -255,7 +259,7 @@ _ACCESS = (
     _hint("grant_access_to", "BigQuery", _NO_USERS, _BUCKET_RIGHTS, tables=False),
     _hint("lf_grants", "Athena", _NO_USERS, _BUCKET_RIGHTS, tables=False),
     _hint("copy_grants", "Snowflake", _NO_USERS, tables=False),
-    _hint("copy_tags", "Snowflake", "a rebuild keeps what was noted of a table", tables=False),
+    _hint("copy_tags", "Snowflake", "a rebuild keeps the properties of a table", tables=False),
     _hint("view_security", "Trino", _NO_USERS, tables=False),
     _refused("lf_tags_config", "Athena", _NO_USERS, _BUCKET_RIGHTS, tables=False),
     _refused("row_access_policy", "Snowflake", _NO_USERS, _BUCKET_RIGHTS, tables=False),
@@ -263,13 +267,13 @@ _ACCESS = (
     _refused(
         "kms_key_name",
         "BigQuery",
-        "files are encrypted by whatever keeps them, not by this adapter",
+        "the storage encrypts files, not this adapter",
         "set the default key of the bucket or disk",
     ),
     _hint(
         "require_partition_filter",
         "BigQuery",
-        "no reader is forced to give a condition",
+        "readers need not give a condition",
         "use `query_timeout` to limit what a query may cost",
     ),
 )
@@ -291,7 +295,7 @@ _ENGINES = (
 FAMILIAR_CONFIGS: dict[str, tuple[FamiliarConfig, ...]] = {
     "Layout of files": _LAYOUT,
     "Incremental models": _INCREMENTAL,
-    "Where files lie": _PLACES,
+    "Where files are stored": _PLACES,
     "Formats": _FORMATS,
     "What is kept, and how long": _KEPT,
     "Who may read": _ACCESS,

@@ -46,12 +46,12 @@ from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.claim import check_builder
+from ktk_engine.gate.ownership import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.create_cube import create_cube
-from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.write.recompute import Source
@@ -214,13 +214,13 @@ class Materializations(CubeOfRun):
         with self.connections.running():
             store = self.connections.warehouse.create_schema(schema)
             claim = author.dataset(config.target)
-            displaced = self._displaced(store, claim, config)
+            replaced = self._replaced(store, claim, config)
             source = rows()
             if config.declared or config.no_types:
                 source, first = source.begun()
                 config = self._with_fitting_types(config, lambda: schema_of(first))
             with findings_file(self._target_folder, str(model["unique_id"])):
-                history = {**author.history, **_views_among(displaced)}
+                history = {**author.history, **_views_among(replaced)}
                 outcome = write_dataset(
                     store,
                     source,
@@ -233,7 +233,7 @@ class Materializations(CubeOfRun):
                     (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )
                 outcome = published(outcome, store, config, history)
-            notes = displace(store, claim, displaced, author.history)
+            notes = drop_replaced(store, claim, replaced, author.history)
         return response_of(outcome.remarked(notes))
 
     def _with_fitting_types(self, config: _C, columns: Callable[[], pa.Schema]) -> _C:
@@ -245,15 +245,15 @@ class Materializations(CubeOfRun):
             _LOGGER.info(note)
         return config
 
-    def _displaced(
+    def _replaced(
         self, store: ObjectStore, claim: NameClaim, config: DatasetConfig
     ) -> tuple[Relation, ...]:
         """Find what a write takes the place of; refuses it before anything is computed."""
-        displaced = displaced_by(store, claim)
+        replaced = replaced_relations(store, claim)
         keeps_rows = config.keeps_rows and not claim.full_refresh
         state = resolve(store, config.target.scope)
         check_builder(config.target, state, keeps_rows, claim.full_refresh)
-        return displaced
+        return replaced
 
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
@@ -301,7 +301,7 @@ class Materializations(CubeOfRun):
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
     ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
-        from ktk_engine.gate.gate import pass_view_gate
+        from ktk_engine.gate.gate import validate_view
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
         config = self._config_of(model)
@@ -317,7 +317,7 @@ class Materializations(CubeOfRun):
             found = self.connections.sessions.current().schema_of(sql)
             check_view_columns(str(relation), found.names)
             if config.contract:
-                pass_view_gate(str(relation), arrow_schema(found), config.declared, True)
+                validate_view(str(relation), arrow_schema(found), config.declared, True)
             notes = self.relations.create_view(
                 str(relation.schema),
                 str(relation.identifier),
@@ -425,10 +425,10 @@ class Materializations(CubeOfRun):
                 return
             store, target = warehouse.create_schema(schema), Target(name)
             claim = author.dataset(target)
-            displaced = displaced_by(store, claim)
+            replaced = replaced_relations(store, claim)
             rows = self._rows_to_store(sql, in_session=bool(header))
             build(store, rows, target, WriteContext(author.history))
-            displace(store, claim, displaced, author.history)
+            drop_replaced(store, claim, replaced, author.history)
 
     def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:
         """The rows of a query, computed in this process where that is possible."""
@@ -447,8 +447,8 @@ class Materializations(CubeOfRun):
         found = config_of_node(model)
         if not isinstance(found, DatasetConfig):
             return found
-        claimant = self._claimant(str(model["unique_id"]))
-        return replace(found, target=replace(found.target, claimant=claimant))
+        owner = self._owner(str(model["unique_id"]))
+        return replace(found, target=replace(found.target, owner=owner))
 
     def _dataset_config_of(self, model: Mapping[str, Any]) -> DatasetConfig:
         """The configuration of a model whose materialization writes a dataset."""
@@ -466,7 +466,7 @@ class Materializations(CubeOfRun):
         return Path(folder) if folder else None
 
 
-def _views_among(displaced: Iterable[Relation]) -> dict[str, str]:
+def _views_among(replaced: Iterable[Relation]) -> dict[str, str]:
     """What the log of a dataset says of the views whose names it takes: they have no log."""
-    names = [relation.name for relation in displaced if not relation.uuid]
+    names = [relation.name for relation in replaced if not relation.uuid]
     return {"reason": f"takes the place of the view {names[0]}"} if names else {}

@@ -124,7 +124,7 @@ class Snapshots(Materializations):
         """Refuse to take the place of anything: a snapshot is never rebuilt."""
         store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._author(model).dataset(config.target)
-        for other in self._displaced(store, claim, config):
+        for other in self._replaced(store, claim, config):
             raise ConfigurationError(
                 f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "
                 f"configuration asks for {config.target}. A snapshot cannot be rebuilt: it "

@@ -26,7 +26,7 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     KtkError,
 )
-from ktk_engine.local.sql.known_queries import failing_query
+from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text

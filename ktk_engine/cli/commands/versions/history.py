@@ -1,4 +1,4 @@
-"""`ktk history`: what happened to a cube or table."""
+"""`ktk history`: the commits of a cube or table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
         say_json([entry.as_dict() for entry in entries])
         return
     if not entries:
-        say(f"{cube} has no history yet: no commit of this library changed it.")
+        say(f"{cube} has no history yet: it has no commits of this library.")
         return
     console = make_console()
     show_history(console, entries)

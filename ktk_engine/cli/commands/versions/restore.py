@@ -1,4 +1,4 @@
-"""`ktk restore`: makes an earlier version the newest one again."""
+"""`ktk restore`: restores an earlier version of a cube or table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktk_engine.formatting import number
 @click.command()
 @click.argument("cube")
 @version_options
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @store_option
 def restore(
     cube: str,
@@ -22,7 +22,7 @@ def restore(
     dry_run: bool,
     store_url: str | None,
 ) -> None:
-    """Make CUBE (or a table) what it was at a version.
+    """Restore CUBE (or a table) to a version.
 
     It is one commit. No data is written or deleted: versions in between stay in the history until a
     clean-up.
@@ -33,7 +33,7 @@ def restore(
 
     if version is None and timestamp is None:
         raise QueryError(
-            f"Say which version: {flag('version', 'N')} or {flag('timestamp', 'TIME')}; see ktk "
+            f"Give a version: {flag('version', 'N')} or {flag('timestamp', 'TIME')}; see ktk "
             "history."
         )
     moment = parse_moment(version, timestamp)

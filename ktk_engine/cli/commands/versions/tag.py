@@ -1,4 +1,4 @@
-"""`ktk tag`: names versions, takes names back, lists them."""
+"""`ktk tag`: names versions, deletes names, lists them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.argument("cube")
 @click.argument("name", required=False)
 @click.option(
-    "--version", callback=read_version, metavar="N", help="What to name; default: the newest."
+    "--version", callback=read_version, metavar="N", help="Version to name; default: newest."
 )
-@click.option("--delete", is_flag=True, help="Take the name back.")
+@click.option("--delete", is_flag=True, help="Delete the name.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable; for the list.")
 @store_option
 def tag(
@@ -51,7 +51,7 @@ def tag(
     said = {"command": "ktk tag"}
     if delete:
         done = delete_tag(store, cube, name, said)
-        say(f"{name} names version {done.version} of {cube} no longer.")
+        say(f"{name} no longer names version {done.version} of {cube}.")
     else:
         done = tag_version(store, cube, name, version, said)
         say(f"{name} names version {done.version} of {cube}.")

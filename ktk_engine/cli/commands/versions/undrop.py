@@ -1,4 +1,4 @@
-"""`ktk undrop`: brings back a dataset or table that was removed."""
+"""`ktk undrop`: restores a dropped dataset or table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktk_engine.formatting import number
 @click.command()
 @click.argument("cube")
 @click.argument("dataset", required=False)
-@click.option("--dry-run", is_flag=True, help="Only say what would be brought back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be brought back.")
 @store_option
 def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None) -> None:
     """Bring back DATASET of CUBE, or the table CUBE.

@@ -1,4 +1,4 @@
-"""`ktk versions`: which versions of a cube or table can still be read."""
+"""`ktk versions`: the versions of a cube or table that can still be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 def versions(cube: str, as_json: bool, store_url: str | None) -> None:
     """List the versions of CUBE (or a table) that are left.
 
-    The newest comes first. Those whose files a clean-up has taken are not among them.
+    The newest comes first. Versions whose files a clean-up has deleted are not listed.
     """
     from ktk_engine.describe.history import read_versions
 
@@ -26,4 +26,4 @@ def versions(cube: str, as_json: bool, store_url: str | None) -> None:
     elif entries:
         show_history(make_console(), entries)
     else:
-        say(f"{cube} has one version, which has no number: it has no log yet.")
+        say(f"{cube} has one version without a number, since it has no log yet.")

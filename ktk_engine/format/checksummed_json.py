@@ -1,6 +1,6 @@
-"""JSON documents of ours that carry their own digest: a flipped bit makes no other document.
+"""JSON documents of ours with their own digest, so that a flipped bit is noticed.
 
-The digest is the first key, so that the bytes after it are what it was made of.
+The digest is the first key and covers the bytes after it.
 """
 
 from __future__ import annotations
@@ -20,33 +20,18 @@ _BEHIND = b'",'
 _DIGITS = 64
 
 
-def seal(document: Mapping[str, Any]) -> bytes:
-    """Render a document with its digest.
-
-    Args:
-        document: what JSON can hold; not empty, and without the key `sha256`.
-    """
+def render_checksummed(document: Mapping[str, Any]) -> bytes:
+    """Render a non-empty JSON document without the key `sha256` together with its digest."""
     body = json.dumps(document, indent=1).encode()
     return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
 
 
-def unseal(data: bytes, sealed_since: int, newest: int, what: str) -> dict[str, Any]:
-    """Read a document and verify its digest.
+def read_checksummed(data: bytes, checksummed_since: int, newest: int, what: str) -> dict[str, Any]:
+    """Read a document, verify its digest, and drop it.
 
-    Args:
-        data: the document.
-        sealed_since: the first value of its key `format` that goes with a digest; documents of
-            older formats have none, and are read as they are.
-        newest: the last value of that key which this version can read.
-        what: what it is, for messages.
-
-    Returns:
-        The document without the digest.
-
-    Raises:
-        FormatError: it is not JSON that a store may hold, see `parse_json`.
-        UnsupportedFormatError: a later release of this library wrote it.
-        ValueError: it is damaged otherwise.
+    Documents with a `format` below `checksummed_since` have no digest. A `format` above `newest`
+    raises an `UnsupportedFormatError`, since a later release wrote it. Other damage raises a
+    `FormatError` or ValueError.
     """
     try:
         document = parse_json(data, what)
@@ -57,20 +42,20 @@ def unseal(data: bytes, sealed_since: int, newest: int, what: str) -> dict[str, 
         raise FormatError(f"{said}. Restore it from a backup of the store.") from error
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
-    is_sealed = data.startswith(_START)
-    if is_sealed:
+    has_checksum = data.startswith(_START)
+    if has_checksum:
         start = len(_START) + _DIGITS
         body = b"{" + data[start + len(_BEHIND) :]
         if document.pop(KEY, "") != hashlib.sha256(body).hexdigest():
             raise ValueError("its content does not fit its digest")
     number = int(document["format"])
-    if number > newest:  # whatever it is sealed by then
+    if number > newest:  # which may have another digest
         raise UnsupportedFormatError(
             Message(
                 f"{what} has format {number}; this version reads formats up to {newest}. ",
                 Remedy("upgrade"),
             )
         )
-    if not is_sealed and (KEY in document or number >= sealed_since):
+    if not has_checksum and (KEY in document or number >= checksummed_since):
         raise ValueError("its digest is missing")
     return document

@@ -1,4 +1,4 @@
-"""What an object store answered: errors of the two clients as errors of a store."""
+"""What is known of failed requests to object stores, and the errors for them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ktk_engine.errors import ObjectNotFoundError, StoreError
 from ktk_engine.store.cloud.cloud import Cloud
 
-# S3 says with 409 that it is busy with another conditional put; Azure, that the object exists.
+# With 409 S3 says that another conditional put is running; Azure, that the object exists.
 _BUSY = frozenset(
     {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown", "ServerBusy"}
 )
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _NO_CONTAINER = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
 _NO_CONTAINER_TEXT = "bucket does not exist"
 _REGION = frozenset(
@@ -26,40 +26,31 @@ _KIND = re.compile(r"kind: (Connect|Timeout)\b")
 _REASON = re.compile(r"message: \"([^\"]+)\"|error: \"([^\"]+)\"|(TimedOut)")
 _SERVER = re.compile(r"(https?://[^/\s?]+)")
 _NOISE = re.compile(r"Generic \w+ error: | in [\d.]+[µmn]?s\b|- Server returned non-2xx ")
-_REDIRECT = "redirect without LOCATION"  # S3's answer for a bucket of another region
-_BEHIND_THE_END = "Wanted range starting at"  # the client's own words, where the server sends all
+_REDIRECT = "redirect without LOCATION"  # S3's response for a bucket in another region
+_BEHIND_THE_END = "Wanted range starting at"  # obstore's error if the server sends the whole object
 _METADATA = re.compile(r"http://169\.254\.|http://metadata[./]|http://\[fd00:ec2")
 _LONGEST = 300
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is known of a request that failed.
+class RequestFailure:
+    """What is known of a failed request."""
 
-    Attributes:
-        status: of HTTP; 0 if there was no answer.
-        code: the store's own name of the problem; empty if it gave none.
-        text: what to tell people, without secrets.
-        missing: whether the client took it for "no such object".
-        sent: whether the request may have reached the store.
-        unsigned: whether the machine was asked for credentials, since nobody else had any, and had
-            none: it is no machine of a cloud.
-    """
-
-    status: int
-    code: str
-    text: str
-    missing: bool
-    sent: bool
+    status: int  # of HTTP; 0: no response
+    code: str  # the store's name of the problem; empty: none
+    text: str  # for users, without secrets
+    missing: bool  # whether the client understood it as "no such object"
+    sent: bool  # whether the request may have reached the store
+    # whether there were no credentials, not even from the machine, which is outside any cloud
     unsigned: bool = False
 
     @property
-    def passing(self) -> bool:
-        """Whether the same request may succeed soon: nobody said no."""
+    def transient(self) -> bool:
+        """Whether the same request may succeed soon, since it was not refused."""
         if self.unsigned:
-            return self.status in _PASSING
+            return self.status in _TRANSIENT
         return not self.missing and (
-            not self.status or self.status in _PASSING or self.code in _BUSY
+            not self.status or self.status in _TRANSIENT or self.code in _BUSY
         )
 
     @property
@@ -71,28 +62,26 @@ class Answer:
 
     @property
     def out_of_range(self) -> bool:
-        """Whether a range was asked for that begins behind the end."""
+        """Whether the requested range begins after the end."""
         return self.status == 416 or _BEHIND_THE_END in self.text
 
     @property
     def no_container(self) -> bool:
-        """Whether the bucket itself is missing."""
+        """Whether the bucket is missing."""
         return self.code in _NO_CONTAINER or _NO_CONTAINER_TEXT in self.text
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """What the client raises; anything else is a bug."""
+    """The exceptions that clients raise; any other is a bug."""
     from obstore.exceptions import BaseError
 
     return BaseError, OSError
 
 
-def read_answer(error: BaseException, cloud: Cloud) -> Answer:
-    """Read what a client's error says of the store's answer.
+def read_failure(error: BaseException, cloud: Cloud) -> RequestFailure:
+    """Read the store's response from an error of obstore or an `OSError` of pyarrow.
 
-    Args:
-        error: of obstore, or an `OSError` of pyarrow.
-        cloud: whose secrets no text may hold.
+    The text has none of the cloud's secrets.
     """
     whole = str(error)
     text, _, details = whole.partition("Debug source:")
@@ -110,11 +99,11 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
         told += f" ({reason})"
     unsigned = bool(_METADATA.search(text))
     if unsigned:
-        told = f"no credentials were found, also not as a role of this machine ({told[:80]}...)"
+        told = f"no credentials were found, and this machine has no role ({told[:80]}...)"
     for secret in cloud.secrets:
         told = told.replace(secret, "***")
     told = _SIGNATURE.sub(r"\1***", told)
-    return Answer(
+    return RequestFailure(
         status=int(status or 0),
         code=code,
         text=told[:_LONGEST].rstrip(". "),
@@ -125,43 +114,38 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
 
 
 def store_error(
-    answer: Answer, cloud: Cloud, action: str, key: str, nothing_written: bool = False
+    failure: RequestFailure, cloud: Cloud, action: str, key: str, nothing_written: bool = False
 ) -> StoreError:
-    """Make the error for people: what, where, what to do.
+    """Make an error for users of a failed `action` (`read`, `write`) on an object or the store.
 
-    Args:
-        answer: what the store said.
-        cloud: which store.
-        action: what was asked for: `read`, `write`.
-        key: of which object; empty for the store itself.
-        nothing_written: whether that is known.
+    `nothing_written` says whether that is certain.
     """
     where = f"{key!r} in {cloud.address}" if key else str(cloud.address)
-    advice = _advice(answer, cloud)
-    text = f"cannot {action} {where}: {answer.text}. {advice}."
+    advice = _advice(failure, cloud)
+    text = f"cannot {action} {where}: {failure.text}. {advice}."
     return StoreError(text, nothing_written=nothing_written)
 
 
 def not_found(cloud: Cloud, key: str) -> ObjectNotFoundError:
-    """The error for an object that the store says it does not have."""
+    """The error for an object that the store does not have."""
     return ObjectNotFoundError(f"there is no {key!r} in {cloud.address}")
 
 
-def _advice(answer: Answer, cloud: Cloud) -> str:
+def _advice(failure: RequestFailure, cloud: Cloud) -> str:
     container = cloud.address.container
-    if answer.no_container or (answer.missing and not answer.code):
+    if failure.no_container or (failure.missing and not failure.code):
         return f"Is there a bucket {container}? Create it, or correct the address"
-    if answer.unsigned or answer.status in (401, 403) or "credential" in answer.text.lower():
-        rights = f"They need the right to list, read, write and delete in {container}"
+    if failure.unsigned or failure.status in (401, 403) or "credential" in failure.text.lower():
+        rights = f"They need permission to list, read, write and delete in {container}"
         return f"{cloud.advice}. {rights}"
-    if answer.code in _REGION or answer.status == 301:
+    if failure.code in _REGION or failure.status == 301:
         return f"Set the region of {container}: `region` in storage_options, or AWS_REGION"
-    if answer.status == 501:
-        return "The server does not know what commits need (conditional puts); use another store"
-    if not answer.status:
-        return "Check the network, and `endpoint` in storage_options if there is one; run it again"
-    if answer.passing:
-        return "The store was asked several times; run it again when it is less busy"
+    if failure.status == 501:
+        return "The server lacks conditional puts, which commits need; use another store"
+    if not failure.status:
+        return "Check the network, and `endpoint` in storage_options if set; run it again"
+    if failure.transient:
+        return "The store failed at each of several attempts; run it again when it is less busy"
     return "See docs/stores.md, Object stores"
 
 

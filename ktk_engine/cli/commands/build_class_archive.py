@@ -1,4 +1,4 @@
-"""`ktk prepare`."""
+"""`ktk build-class-archive`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ktk_engine.java.class_archive import archive_folder, make_archive
 WORKLOAD = "ktk_engine.cli.recorded_work"
 
 
-@click.command()
-def prepare() -> None:
-    """Let Java start faster; takes half a minute, once.
+@click.command("build-class-archive")
+def build_class_archive() -> None:
+    """Make Spark start faster; takes half a minute, once.
 
     Keeps the classes that Spark loads in an archive of about 200 MB in the environment. Run it
     again after an update of Java or PySpark.

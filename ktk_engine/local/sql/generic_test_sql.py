@@ -1,6 +1,6 @@
-"""Queries of tests that are known by their text, so that this process answers them without Spark.
+"""Queries of generic tests that this process recognises by their text and answers without Spark.
 
-`cell_tests.py` and `listed_rows.py` write them once more, and compare.
+`cell_tests.py` and `listed_rows.py` generate them again and compare.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ from ktk_engine.types.quote import quote_identifier, quote_text
 
 
 def orphans_query(rows: str, seed: str, keys: Sequence[str], at_most: float) -> str:
-    """Ask for rows outside the seed dataset, if they are more than a share.
+    """Query rows outside the seed dataset, if their share of all rows exceeds `at_most`.
 
-    Args:
-        rows: the enrichment, as written after FROM.
-        seed: the seed dataset, likewise.
-        keys: the columns that both have of a cell.
-        at_most: the share of all rows that is allowed.
+    `rows` and `seed` are relations as written after FROM; `keys` are the cell columns of both.
     """
     listed = ", ".join(f"e.{quote_identifier(key)}" for key in keys)
     return (
@@ -29,14 +25,7 @@ def orphans_query(rows: str, seed: str, keys: Sequence[str], at_most: float) -> 
 
 
 def coverage_query(rows: str, seed: str, keys: Sequence[str], at_least: float) -> str:
-    """Ask how many of the seed dataset's cells are filled, if they are less than a share.
-
-    Args:
-        rows: see `orphans_query`.
-        seed: see `orphans_query`.
-        keys: see `orphans_query`.
-        at_least: the share of all cells that has to be filled.
-    """
+    """Query how many of the seed dataset's cells are filled, if their share is below `at_least`."""
     filled = f"select 1 from (select * from {rows}) e where {_equal(keys)}"
     return (
         "select * from (select count(*) as cells, "
@@ -47,12 +36,8 @@ def coverage_query(rows: str, seed: str, keys: Sequence[str], at_least: float) -
 
 
 def failing_query(message: str) -> str:
-    """Write a query that can be compiled and fails with a message when it runs.
-
-    Args:
-        message: what is wrong.
-    """
-    # In a condition, since a column that nobody reads would not be computed.
+    """Write a query that compiles, and fails with a message when it runs."""
+    # In a condition, since an unused column would not be computed.
     return f"select 1 as failure where raise_error({quote_text(message)}) is not null"
 
 

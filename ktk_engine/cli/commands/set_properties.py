@@ -1,4 +1,4 @@
-"""`ktk update-properties`: what people note of a dataset."""
+"""`ktk set-properties`: sets user metadata of a dataset."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 
 
-@click.command("update-properties")
+@click.command("set-properties")
 @click.argument("cube")
 @click.argument("pairs", metavar="KEY=VALUE...", nargs=-1)
 @click.option("--dataset", help="The dataset of the cube; default: the seed dataset.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Take a property away; repeat.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove a property; repeatable.")
 @store_option
-def update_properties(
+def set_properties(
     cube: str,
     pairs: tuple[str, ...],
     dataset: str | None,
     unset: tuple[str, ...],
     store_url: str | None,
 ) -> None:
-    """Note properties of a dataset of CUBE, or of a table.
+    """Set properties of a dataset of CUBE, or of a table.
 
     Builds keep them, and Kartothek sees them. A VALUE is JSON if it can be read as such, else text.
     """
@@ -35,7 +35,7 @@ def update_properties(
     from ktk_engine.maintain.properties import Notes, note
 
     if not pairs and not unset:
-        raise click.UsageError("Say what to note: KEY=VALUE, or --unset KEY.")
+        raise click.UsageError("Give a property to set: KEY=VALUE, or --unset KEY.")
     store = find_store(store_url)
     state = find_scope(store, cube)
     uuid = cube
@@ -46,12 +46,12 @@ def update_properties(
     elif dataset:
         raise click.UsageError(f"{cube} is a table: it has no datasets.")
     notes = Notes(set=dict(map(_pair, pairs)), unset=unset)
-    if note(store, uuid, notes, {"command": "ktk update-properties"}):
+    if note(store, uuid, notes, {"command": "ktk set-properties"}):
         with after_commit(cube):
             version = find_scope(store, cube).version
-        say(f"Noted of {uuid}: version {version}.")
+        say(f"Set properties of {uuid}: version {version}.")
     else:
-        say(f"{uuid} has exactly these already.")
+        say(f"{uuid} already has these properties.")
 
 
 def _pair(text: str) -> tuple[str, Any]:
