@@ -125,7 +125,7 @@ class RelationDataset(ds.InMemoryDataset):  # type: ignore[misc]
 
 
 class RelationScanner:
-    """Rows of a cube or table that were asked for as of a dataset of Arrow.
+    """The rows of one scan of a `RelationDataset`.
 
     Attributes:
         projected_schema: their columns.
@@ -148,7 +148,7 @@ class RelationScanner:
         self._filter = filter
         self._memory_limit = memory_limit
         read = list(dict.fromkeys([*names, *self._deciding]))
-        # Rows without columns are told by one.
+        # Without a column, rows would have no number.
         self._query = relation.query(read or relation.schema.names[:1], where)
         self.projected_schema = pa.schema([relation.schema.field(name) for name in names])
 

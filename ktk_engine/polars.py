@@ -18,7 +18,7 @@ from ktk_engine.extras import need
 if TYPE_CHECKING:
     import polars as pl
 
-# For so many rows, files are read in the order of their smallest cells.
+# Up to this number of rows, files are read in the order of their smallest cells.
 _FEW_ROWS = 1_000_000
 
 

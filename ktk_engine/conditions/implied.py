@@ -1,7 +1,7 @@
 """What is known of rows that pass the predicate of another library, in conditions.
 
 A predicate is read from its leaves upwards. What is not understood, or has another meaning there,
-counts as true: then more files are opened, and whoever asked filters the rows.
+counts as true: then more files are opened, and the other library filters the rows.
 """
 
 from __future__ import annotations

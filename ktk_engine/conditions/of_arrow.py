@@ -79,7 +79,7 @@ def read_expression(expression: pc.Expression, schema: pa.Schema) -> ReadExpress
         schema: the columns.
 
     Returns:
-        What is known of it; all columns of `schema` where not even they can be told.
+        What is known of it; all columns of `schema` if not even they can be read.
     """
     try:
         _, (stored, *_) = expression.__reduce__()

@@ -36,7 +36,7 @@ from ktk_engine.spark.read.task_frame import run_group
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 
-# Nobody says here how many tasks run at a time.
+# Spark does not tell a source how many tasks run at a time.
 _TASKS = 16
 _COMPARISONS: dict[str, Operator] = {
     "EqualTo": "=",
@@ -65,8 +65,8 @@ class _Address:
 class KtkDataSource(datasource.DataSource):
     """Reads a cube or a table as Spark's source `ktk`.
 
-    Options: `store`, its address; `cube` or `table`, a name; `version` or `timestamp`, where it is
-    not the newest version; other ones are settings of an object store, such as `endpoint`.
+    Options are `store` (an address), `cube` or `table` (a name), and `version` or `timestamp` for
+    an earlier version. All others are settings of an object store, such as `endpoint`.
 
     Examples:
         spark.dataSource.register(KtkDataSource)
