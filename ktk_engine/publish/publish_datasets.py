@@ -90,8 +90,9 @@ def publish_datasets(
     for uuid in uuids:
         _check(state, uuid, wanted[uuid])
     if changed:
-        titles = _titles({name for found in changed.values() for name in found})
-        _commit(state, changed, {"reason": f"publish as {titles}", **(history or {})})
+        titles = titles_of({name for found in changed.values() for name in found})
+        said = f"publish as {titles.replace(' or ', ' and ')}"
+        _commit(state, changed, {"reason": said, **(history or {})})
         state = resolve(store, state.scope)
     return [
         _published(state, uuid, form, publish_form(form, state, uuid))
@@ -107,8 +108,10 @@ def _wanted_formats(snapshot: Snapshot, formats: Sequence[str]) -> tuple[str, ..
     return tuple(name for name in FORMATS if name in wanted)
 
 
-def _titles(names: Collection[str]) -> str:
-    return " and ".join(form.title for form in FORMS if form.name in names)
+def titles_of(formats: Collection[str]) -> str:
+    """Name formats as people do; all if there are none."""
+    found = [form.title for form in FORMS if not formats or form.name in formats]
+    return " or ".join(found)
 
 
 def stop_publishing(
@@ -151,7 +154,7 @@ def stop_publishing(
         if (published := state.snapshot(uuid).published_as) & gone
     }
     if changed:
-        said = f"publish as {_titles(gone)} no more"
+        said = f"publish as {titles_of(formats)} no more"
         _commit(state, changed, {"reason": said, **(history or {})})
     deleted = {uuid for uuid in uuids for form in ended if form.delete(store, uuid)}
     newest = resolve(store, state.scope)
@@ -184,11 +187,10 @@ def check_publishing(
         if not formats or form.name in formats
     ]
     if not found:
-        titles = _titles(formats or FORMATS).replace(" and ", " or ")
         raise PublishError(
             Message(
-                f"{name} is not published as {titles}. To publish it, and every commit from now "
-                "on: ",
+                f"{name} is not published as {titles_of(formats)}. To publish it, and every "
+                "commit from now on: ",
                 Remedy.on("publish", name),
             )
         )
