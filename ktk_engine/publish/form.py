@@ -26,13 +26,16 @@ class Present(Protocol):
     """
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """See above."""
 
     @property
-    def published(self) -> int: ...
+    def published(self) -> int:
+        """See above."""
 
     @property
-    def broken(self) -> str: ...
+    def broken(self) -> str:
+        """See above."""
 
 
 @dataclass(frozen=True)

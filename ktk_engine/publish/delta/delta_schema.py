@@ -146,7 +146,9 @@ def _by_name(t: pa.StructType) -> list[pa.Field]:
 
 def _struct_field(field: pa.Field) -> dict[str, Any]:
     if not _FORBIDDEN.isdisjoint(field.name):
-        raise Inexpressible(f"the name {field.name} of its field is not allowed in Delta. Rename it")
+        raise Inexpressible(
+            f"the name {field.name} of its field is not allowed in Delta. Rename it"
+        )
     return {"name": field.name, "type": _of(field.type), "nullable": True, "metadata": {}}
 
 

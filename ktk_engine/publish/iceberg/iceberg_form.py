@@ -101,7 +101,9 @@ class IcebergForm:
         if not table.says(present.metadata):
             return "another program changed columns or settings in its Iceberg metadata"
         if present.hint != present.version:
-            return f"{metadata_folder(wanted.snapshot.uuid)}/version-hint.text names another version"
+            return (
+                f"{metadata_folder(wanted.snapshot.uuid)}/version-hint.text names another version"
+            )
         if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
                 f"another program has written {names[-1]} beside it: a catalog that names that "

@@ -140,7 +140,9 @@ def _newest(store: ObjectStore, uuid: str, hint: int) -> int:
     """The newest version: the hint may be behind, or gone."""
     if hint < 0 or not store.exists(metadata_key(uuid, hint)):
         names = store.list_names(metadata_folder(uuid))
-        return max((int(found[1]) for name in names if (found := _METADATA.fullmatch(name))), default=-1)
+        return max(
+            (int(found[1]) for name in names if (found := _METADATA.fullmatch(name))), default=-1
+        )
     while store.exists(metadata_key(uuid, hint + 1)):
         hint += 1
     return hint
@@ -157,8 +159,10 @@ def put_hint(store: ObjectStore, uuid: str, version: int) -> None:
                 store.put_if_absent(key, data)
                 return
             continue
-        if known.isdigit() and int(known) >= version and store.exists(
-            metadata_key(uuid, int(known))
+        if (
+            known.isdigit()
+            and int(known) >= version
+            and store.exists(metadata_key(uuid, int(known)))
         ):
             return
         with suppress(TokenMismatchError, ObjectNotFoundError):

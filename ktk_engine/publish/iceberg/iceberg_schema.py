@@ -5,7 +5,7 @@ See docs/design/files-and-commits.md, Iceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -129,6 +129,10 @@ def _partition_type(t: pa.DataType) -> IcebergType:
     t = unwrap(t)
     if pat.is_uint64(t):
         return "decimal(20, 0)"
+    if pat.is_floating(t):
+        raise Inexpressible(
+            "some readers round floating partition values (pyiceberg). Partition by another column"
+        )
     if pat.is_timestamp(t):
         return "timestamp" if t.tz is None else "timestamptz"
     return _of(t, top=True)
@@ -184,7 +188,7 @@ def _in_microseconds(t: pa.DataType) -> str:
     return "timestamp" if t.tz is None else "timestamptz"
 
 
-_PLAIN: Mapping[Any, str] | tuple[Any, ...] = (
+_PLAIN = (
     (pat.is_boolean, "boolean"),
     (pat.is_float32, "float"),
     (pat.is_float64, "double"),

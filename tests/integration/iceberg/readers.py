@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,8 @@ from datafusion import SessionContext
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import StaticTable
 from pyiceberg_core.datafusion import IcebergDataFusionTable
+
+os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that it has no other
 
 
 def newest(url: str) -> str:
