@@ -75,7 +75,9 @@ class Wanted:
 class NextVersion(Protocol):
     """The version of a record that leads from what it says to what it is to say."""
 
-    version: int
+    @property
+    def version(self) -> int:
+        """Its number."""
 
     def put(self) -> None:
         """Write it; that is when readers see it.

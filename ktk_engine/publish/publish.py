@@ -1,4 +1,4 @@
-"""Publishes the head as plain Kartothek files, which any old reader understands, and in other forms.
+"""Publishes the head as plain Kartothek files, for any old reader, and in other forms.
 
 See docs/design/files-and-commits.md, Publishing.
 """

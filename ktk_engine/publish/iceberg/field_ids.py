@@ -32,8 +32,8 @@ class FieldIds:
         before = {field["name"]: field for field in known}
         found = []
         for column in columns:
-            old = before.get(column["name"])
-            number, kind = self._known(old and old["id"], old and old["type"], column["type"])
+            old = before.get(column["name"], {})
+            number, kind = self._known(old.get("id"), old.get("type"), column["type"])
             found.append({"id": number, **column, "type": kind})
         return found
 
@@ -87,4 +87,4 @@ def _alike(old: IcebergType, new: IcebergType) -> bool:
     """Whether values of one type may stay as they are where the other is expected."""
     if isinstance(old, str) or isinstance(new, str):
         return widest(old, new) is not None
-    return old["type"] == new["type"]
+    return bool(old["type"] == new["type"])

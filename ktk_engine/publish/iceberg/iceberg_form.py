@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -101,9 +101,7 @@ class IcebergForm:
         if not table.says(present.metadata):
             return "another program changed columns or settings in its Iceberg metadata"
         if present.hint != present.version:
-            return (
-                f"{metadata_folder(wanted.snapshot.uuid)}/version-hint.text names another version"
-            )
+            return "version-hint.text, by which readers find its metadata, names another version"
         if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
                 f"another program has written {names[-1]} beside it: a catalog that names that "

@@ -29,6 +29,7 @@ _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")
 _HINT = "version-hint.text"
+_NEEDED = ("table-uuid", "last-sequence-number", "last-updated-ms", "last-column-id")
 _RETRIES = 10
 
 
@@ -115,10 +116,8 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
         if state.metadata["format-version"] != 2:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
-        complete = isinstance(state.published, int) and state.schema and state.spec
-        for name in ("table-uuid", "last-sequence-number", "last-updated-ms", "last-column-id"):
-            complete = complete and state.metadata[name] is not None
-        if not complete:
+        known = [state.metadata[name] for name in _NEEDED]
+        if None in known or not (state.schema and state.spec):
             raise FormatError("it does not say what table it is of")
     except (ValueError, KeyError, TypeError, AttributeError, KtkError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
@@ -140,12 +139,14 @@ def _newest(store: ObjectStore, uuid: str, hint: int) -> int:
     """The newest version: the hint may be behind, or gone."""
     if hint < 0 or not store.exists(metadata_key(uuid, hint)):
         names = store.list_names(metadata_folder(uuid))
-        return max(
-            (int(found[1]) for name in names if (found := _METADATA.fullmatch(name))), default=-1
-        )
+        return max(_versions(names), default=-1)
     while store.exists(metadata_key(uuid, hint + 1)):
         hint += 1
     return hint
+
+
+def _versions(names: Iterable[str]) -> list[int]:
+    return [int(found[1]) for name in names if (found := _METADATA.fullmatch(name))]
 
 
 def put_hint(store: ObjectStore, uuid: str, version: int) -> None:
@@ -184,7 +185,7 @@ def delete_metadata(store: ObjectStore, uuid: str) -> bool:
     """
     folder = metadata_folder(uuid)
     names = store.list_names(folder)
-    versions = sorted(int(found[1]) for name in names if (found := _METADATA.fullmatch(name)))
+    versions = sorted(_versions(names))
     hint = [_hint_key(uuid)] if _HINT in names else []
     others = [join_key(folder, name) for name in names if _AVRO.fullmatch(name)]
     if not (hint or versions or others):

@@ -175,9 +175,7 @@ def need_avro() -> None:
     need("iceberg", "Publishing as Iceberg", "fastavro", error=PublishError)
 
 
-def _render(
-    schema: Mapping[str, Any], records: Iterable[Any], metadata: Mapping[str, str]
-) -> bytes:
+def _render(schema: dict[str, Any], records: Iterable[Any], metadata: dict[str, str]) -> bytes:
     import fastavro
 
     sink = BytesIO()

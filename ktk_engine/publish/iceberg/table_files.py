@@ -123,16 +123,16 @@ class TableFiles:
     def _merged(self, manifests: Sequence[Listed]) -> list[Listed]:
         """Join the manifests of a tier of which there are too many: tiers grow by eights."""
         tiers: dict[int, list[Listed]] = {}
-        kept = []
+        kept: list[Listed] = []
         for manifest in manifests:
             count = living_files(manifest)
             tier = (count.bit_length() - 1) // 3
             (kept if count > _MERGED else tiers.setdefault(tier, [])).append(manifest)
-        for tier in tiers.values():
-            if len(tier) <= _IN_A_TIER:
-                kept += tier
+        for found in tiers.values():
+            if len(found) <= _IN_A_TIER:
+                kept += found
             else:
-                self._write([item for manifest in tier for item in self._entries(manifest)])
+                self._write([item for manifest in found for item in self._entries(manifest)])
         return kept
 
     def _entries(self, manifest: Listed) -> list[Numbered]:

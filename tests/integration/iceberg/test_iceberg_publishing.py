@@ -77,9 +77,8 @@ def problem(store):
 
 
 def metadata(store):
-    return json.loads(
-        (store.root / metadata_key("t", read_metadata(store, "t").version)).read_text()
-    )
+    newest_version = read_metadata(store, "t").version
+    return json.loads((store.root / metadata_key("t", newest_version)).read_text())
 
 
 def manifests(store):
