@@ -84,11 +84,11 @@ def manifest_schema(partition_fields: Sequence[tuple[str, int, str]]) -> dict[st
     """The schema of a manifest's entries.
 
     Args:
-        partition_fields: name, id and Iceberg type of each.
+        partition_fields: name, id and Iceberg type of each; see `avro_name`.
     """
     partition = _record(
         "r102",
-        *(_optional(avro_name(name), _of(kind), number) for name, number, kind in partition_fields),
+        *(_optional(name, _of(kind), number) for name, number, kind in partition_fields),
     )
     data_file = _record(
         "r2",

@@ -12,8 +12,7 @@ from typing import Any
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import PublishError
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.publish.iceberg.avro_schemas import avro_name
-from ktk_engine.publish.iceberg.manifest import ADDED, Entry
+from ktk_engine.publish.iceberg.manifest import ADDED, Entry, Layout
 from ktk_engine.publish.iceberg.single_values import bounds, plain_values
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
@@ -50,14 +49,14 @@ def check_measured(snapshot: Snapshot) -> None:
 
 
 def file_entries(
-    store: ObjectStore, snapshot: Snapshot, fields: Sequence[Mapping[str, Any]], snapshot_id: int
+    store: ObjectStore, snapshot: Snapshot, layout: Layout, snapshot_id: int
 ) -> Iterator[tuple[int, Entry]]:
     """Say of files that they belong to the table.
 
     Args:
         store: where they lie.
         snapshot: the dataset with these files and no others.
-        fields: the table's columns, with ids.
+        layout: what manifests say of the table.
         snapshot_id: the Iceberg snapshot that adds them.
 
     Returns:
@@ -69,8 +68,8 @@ def file_entries(
     check_measured(snapshot)
     names = ("position", "key", "rows", "bytes")
     columns = [snapshot.file_column(name).to_pylist() for name in names]
-    partitions = _partition_values(snapshot, fields)
-    statistics = _statistics(snapshot, fields)
+    partitions = _partition_values(snapshot, layout)
+    statistics = _statistics(snapshot, layout.schema["fields"])
     for (number, key, rows, size), values, known in zip(
         zip(*columns, strict=True), partitions, statistics, strict=True
     ):
@@ -101,14 +100,15 @@ def file_entries(
         )
 
 
-def _partition_values(
-    snapshot: Snapshot, fields: Sequence[Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    names, kinds = snapshot.partition_keys, {field["name"]: field["type"] for field in fields}
-    columns = [plain_values(snapshot.file_column(PARTITION_PREFIX + n), kinds[n]) for n in names]
-    known = [avro_name(name) for name in names]
+def _partition_values(snapshot: Snapshot, layout: Layout) -> Iterator[dict[str, Any]]:
+    columns = {
+        said: plain_values(snapshot.file_column(PARTITION_PREFIX + name), kind)
+        for name, (said, _, kind) in zip(
+            snapshot.partition_keys, layout.partition_fields, strict=True
+        )
+    }
     for row in range(snapshot.file_table.num_rows):
-        yield {name: values[row] for name, values in zip(known, columns, strict=True)}
+        yield {said: values[row] for said, values in columns.items()}
 
 
 def _statistics(

@@ -78,6 +78,8 @@ class IcebergForm:
         assert isinstance(present, IcebergState)
         need_avro()
         table = IcebergTable.of(wanted, present)
+        if not table.is_new and _files_differ(wanted, present):
+            table = replace(table, is_new=True, continues=False)
         if not table.is_new and table.says(present.metadata):
             if present.hint != present.version:  # who wrote it has died
                 put_hint(wanted.store, wanted.snapshot.uuid, present.version)

@@ -21,6 +21,7 @@ from ktk_engine.errors import (
     TokenMismatchError,
 )
 from ktk_engine.format.dataset_key import ICEBERG_METADATA
+from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -228,6 +229,9 @@ def fields_with_keys(
         if number is None:
             last += 1
             number = last
-        item = {"name": name, "transform": "identity", "source-id": ids[name], "field-id": number}
+        said = avro_name(name)  # some readers look values up by the name that Avro has
+        while said != name and said in ids:
+            said += "_"
+        item = {"name": said, "transform": "identity", "source-id": ids[name], "field-id": number}
         found.append(item)
     return found, last

@@ -113,7 +113,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
         return _partition_type(field.type)
     stored = stored_types(schemas, field)
     if not stored:
-        return _of(field.type, top=True)
+        return _whole(unwrap(field.type))
     kind = _of(stored[0], top=True)
     for t in stored[1:]:
         wider = widest(kind, _of(t, top=True))
@@ -127,12 +127,17 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
 def _partition_type(t: pa.DataType) -> IcebergType:
     """Values of partition columns are in manifests, so that any type will do that holds them."""
     t = unwrap(t)
-    if pat.is_uint64(t):
-        return "decimal(20, 0)"
     if pat.is_floating(t):
         raise Inexpressible(
             "some readers round floating partition values (pyiceberg). Partition by another column"
         )
+    return _whole(t)
+
+
+def _whole(t: pa.DataType) -> IcebergType:
+    """A type that holds all values of a class, of a column that no file has."""
+    if pat.is_uint64(t):
+        return "decimal(20, 0)"
     if pat.is_timestamp(t):
         return "timestamp" if t.tz is None else "timestamptz"
     return _of(t, top=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ktk_engine.errors import PublishError
 from ktk_engine.extras import need
-from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, avro_name, manifest_schema
+from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -113,7 +113,7 @@ def listed(
     found["min_sequence_number"] = min(least, default=snapshot.sequence)
     partitions = [entry["data_file"]["partition"] for entry in entries]
     found["partitions"] = [
-        summary(kind, (plain_value(values[avro_name(name)]) for values in partitions))
+        summary(kind, (plain_value(values[name]) for values in partitions))
         for name, _, kind in layout.partition_fields
     ]
     return found

@@ -77,8 +77,8 @@ class TableFiles:
         Raises:
             PublishError: something of a file is unknown.
         """
-        some, fields = replace(self.dataset, file_table=files), self.layout.schema["fields"]
-        found = file_entries(self.store, some, fields, self.snapshot.id)
+        some = replace(self.dataset, file_table=files)
+        found = file_entries(self.store, some, self.layout, self.snapshot.id)
         entries = [((number, number), entry) for number, entry in found]
         self._write(entries)
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)

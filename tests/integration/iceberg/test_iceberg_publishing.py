@@ -81,6 +81,11 @@ def metadata(store):
     return json.loads((store.root / metadata_key("t", newest_version)).read_text())
 
 
+def left(store):
+    """What is left of the metadata."""
+    return sorted(file.name for file in folder(store).glob("*"))
+
+
 def manifests(store):
     table = StaticTable.from_metadata(f"file://{url_of(store)}")
     return {item.manifest_path for item in table.current_snapshot().manifests(table.io)}
@@ -245,15 +250,12 @@ def test_damaged_metadata_are_written_anew(store, damage):
         for file in folder(store).glob("*list.avro"):
             file.write_bytes(b"Obj\x01torn")
     else:
-        for file in folder(store).glob("*-*.avro"):
+        for file in folder(store).glob("*.*-*.avro"):
             file.unlink()
     assert problem(store) != ""
     append(face, 4)
+    assert ("missing" in problem(store)) == (damage == "manifest")  # an append reads none
     publish_datasets(store, "t")
-    if damage == "manifest":  # those of the commit before are only named, not read, by an append
-        assert "missing" in problem(store)
-        stop_publishing(store, "t")
-        publish_datasets(store, "t", formats=ICEBERG)
     assert problem(store) == ""
     for name, read in READERS.items():
         assert sorted(read(url_of(store))["x"].to_pylist()) == [1, 2, 3, 4], name
@@ -292,7 +294,7 @@ def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
     other.write_text("{}")
     assert "another program has written 00001-a.metadata.json beside it" in problem(store)
     stop_publishing(store, "t")
-    assert [file.name for file in folder(store).iterdir()] == [other.name]
+    assert left(store) == [other.name]
 
 
 def test_comments_and_columns_follow(store):
@@ -312,7 +314,7 @@ def test_comments_and_columns_follow(store):
 def test_a_removed_table_has_no_metadata_and_a_revived_one_has(store):
     published(store)
     remove(store, "t")
-    assert not list(folder(store).iterdir())
+    assert left(store) == []
     undrop(store, "t")
     assert (numbers(store), problem(store)) == ([1, 2], "")
 
@@ -321,9 +323,9 @@ def test_metadata_that_a_removal_left_go_with_a_clean_up(store):
     published(store)
     store.faults.append(fail("before", "delete", "metadata.json"))
     remove(store, "t")
-    assert list(folder(store).iterdir())
+    assert left(store)
     run_cleanup(store, scope_of("t"), Retention(timedelta(0), 0))
-    assert not list(folder(store).iterdir())
+    assert left(store) == []
 
 
 def test_a_clean_up_forgets_the_snapshots_whose_files_go(store):
@@ -375,7 +377,7 @@ def test_a_stop_deletes_the_metadata_and_leaves_the_other_form(store):
     publish_datasets(store, "t", formats=("delta",))
     assert face.table("t")._state.snapshot("t").published_as == {"delta", "iceberg"}
     assert stop_publishing(store, "t", formats=ICEBERG) == ["t"]
-    assert not list(folder(store).iterdir())
+    assert left(store) == []
     append(face, 3)
     assert [item.format for item in check_publishing(store, "t")] == ["delta"]
     follow_setting(store, "t", ICEBERG)
