@@ -21,6 +21,7 @@ PUBLIC = ("ktk_engine", "ktk_engine.errors", "ktk_engine.api", "ktk_engine.cli.m
 ROOMS = {
     "corpus": ("types", "conditions", "format", "cube"),
     "integration/delta": ("publish",),
+    "integration/iceberg": ("publish",),
     "integration/kartothek": ("maintain.adoption",),
     "integration/processes": ("spark.session", "java"),
     "integration/random": ("plan", "local"),

@@ -25,7 +25,9 @@ from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
+# What the summary of a snapshot says of ours.
 VERSION, COMMIT = "ktk.version", "ktk.commit"
+SNAPSHOT, SHA256 = "ktk.snapshot", "ktk.snapshot-sha256"
 _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")

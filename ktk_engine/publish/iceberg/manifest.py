@@ -14,10 +14,13 @@ from typing import Any
 
 from ktk_engine.errors import PublishError
 from ktk_engine.extras import need
+from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
 
 EXISTING, ADDED, DELETED = 0, 1, 2
+# What reading a damaged one raises.
+UNREADABLE = (*DAMAGE, StopIteration)
 _NUMBERS = re.compile(r"\.(\d+)-(\d+)\.avro$")
 
 Entry = dict[str, Any]  # a record of a manifest

@@ -358,7 +358,9 @@ def test_ten_snapshots_are_kept_and_what_nothing_names_goes(store, monkeypatch):
     face = published(store)
     for value in range(3, 18):
         append(face, value)
-    monkeypatch.setattr("ktk_engine.publish.iceberg.iceberg_form._UNNAMED_LIFETIME", timedelta(0))
+    monkeypatch.setattr(
+        "ktk_engine.publish.iceberg.iceberg_version._UNNAMED_LIFETIME", timedelta(0)
+    )
     for value in range(18, 23):
         append(face, value)
     found = metadata(store)
@@ -411,7 +413,7 @@ def test_folders_with_odd_names_are_read(tmp_path):
 def test_without_the_package_the_command_says_how_to_get_it(store, monkeypatch, caplog):
     face = published(store)
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    monkeypatch.setattr("ktk_engine.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("ktk_engine.extras.find_spec", lambda name: None)  # deep: not installed
     with pytest.raises(PublishError, match="fastavro"):
         publish_datasets(store, "t")
     append(face, 3)
