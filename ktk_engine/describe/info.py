@@ -50,6 +50,7 @@ class DatasetDescription:
         column_comments: column -> what people say of it.
         metadata: what else people and other programs note of it.
         published: whether Kartothek readers see this version.
+        published_as: in which other formats every commit is published, sorted.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
         relation: name by which SQL knows it.
@@ -72,6 +73,7 @@ class DatasetDescription:
     column_comments: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False
+    published_as: tuple[str, ...] = ()
     note: str = ""
     problem: str = ""
     relation: str = ""
@@ -308,6 +310,7 @@ def _with_snapshot(
         rows = footer_rows(state.store, snapshot)
     return replace(
         described,
+        published_as=tuple(sorted(snapshot.published_as)),
         dimension_columns=_dimensions(snapshot, specification),
         partition_keys=snapshot.partition_keys,
         indexes=tuple(sorted(snapshot.with_index)),

@@ -107,13 +107,9 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
         StoreError: the store could not be read.
     """
     hint = _hint(store, uuid)
-    version = _newest(store, uuid, hint)
+    version, data = _newest(store, uuid, hint)
     if version < 0:
         return IcebergState()
-    try:
-        data = store.get(metadata_key(uuid, version))
-    except ObjectNotFoundError:
-        return IcebergState(version, hint=hint, broken="its Iceberg metadata is missing")
     try:
         state = IcebergState(version, json.loads(data), hint)
         if state.metadata["format-version"] != 2:
@@ -138,14 +134,23 @@ def _hint_key(uuid: str) -> str:
     return join_key(metadata_folder(uuid), _HINT)
 
 
-def _newest(store: ObjectStore, uuid: str, hint: int) -> int:
-    """The newest version: the hint may be behind, or gone."""
-    if hint < 0 or not store.exists(metadata_key(uuid, hint)):
-        names = store.list_names(metadata_folder(uuid))
-        return max(_versions(names), default=-1)
-    while store.exists(metadata_key(uuid, hint + 1)):
+def _newest(store: ObjectStore, uuid: str, hint: int) -> tuple[int, bytes]:
+    """The newest version and its content: the hint may be behind, or gone."""
+    found = _found(store, uuid, hint) if hint >= 0 else None
+    if found is None:
+        hint = max(_versions(store.list_names(metadata_folder(uuid))), default=-1)
+        found = b"" if hint < 0 else _found(store, uuid, hint)
+    while hint >= 0 and store.exists(metadata_key(uuid, hint + 1)):
         hint += 1
-    return hint
+        found = _found(store, uuid, hint)
+    return hint, found or b""
+
+
+def _found(store: ObjectStore, uuid: str, version: int) -> bytes | None:
+    try:
+        return store.get(metadata_key(uuid, version))
+    except ObjectNotFoundError:
+        return None  # deleted meanwhile
 
 
 def _versions(names: Iterable[str]) -> list[int]:

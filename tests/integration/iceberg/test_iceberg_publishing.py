@@ -447,6 +447,8 @@ def test_the_command_publishes_compares_and_stops(store):
     assert "not published as Iceberg" in run("--check", "--iceberg").output
     assert "iceberg" in run("--iceberg").output
     assert run("--check").exit_code == 0
+    said = CliRunner().invoke(main, ["--store", str(store.root), "info", "t"]).output
+    assert "t: published as iceberg" in said
     store.faults.append(fail("before", "put_if_absent", "metadata.json"))
     append(face, 3)
     done = run("--check", "--json")
