@@ -187,11 +187,12 @@ def check_publishing(
         if not formats or form.name in formats
     ]
     if not found:
+        how = "publish_iceberg" if "iceberg" in formats else "publish"
         raise PublishError(
             Message(
                 f"{name} is not published as {titles_of(formats)}. To publish it, and every "
                 "commit from now on: ",
-                Remedy.on("publish", name),
+                Remedy(how, name=name),
             )
         )
     return [_checked(state, uuid, form) for uuid, form in found]

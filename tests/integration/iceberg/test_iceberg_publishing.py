@@ -444,7 +444,7 @@ def test_the_command_publishes_compares_and_stops(store):
     def run(*arguments):
         return CliRunner().invoke(main, ["--store", str(store.root), "publish", "t", *arguments])
 
-    assert "not published as Iceberg" in run("--check", "--iceberg").output
+    assert "ktk publish t --iceberg" in run("--check", "--iceberg").output
     assert "iceberg" in run("--iceberg").output
     assert run("--check").exit_code == 0
     said = CliRunner().invoke(main, ["--store", str(store.root), "info", "t"]).output
