@@ -58,7 +58,7 @@ class IcebergState:
         said = self.snapshot.get("summary", {})
         try:
             return int(said[VERSION]), str(said[COMMIT])
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             return 0, ""  # another program's
 
     @property
@@ -116,7 +116,7 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
         known = [state.metadata[name] for name in _NEEDED]
-        if None in known or not (state.schema and state.spec):
+        if None in known or not (state.schema and state.spec and state.mark):
             raise FormatError("it does not say what table it is of")
     except (ValueError, KeyError, TypeError, AttributeError, KtkError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
@@ -159,24 +159,29 @@ def _versions(names: Iterable[str]) -> list[int]:
 
 def put_hint(store: ObjectStore, uuid: str, version: int) -> None:
     """Let readers of the folder see a version, unless they see a newer one."""
-    key, data = _hint_key(uuid), str(version).encode()
     for _ in range(_RETRIES):
-        try:
-            known, token = store.get_with_token(key)
-        except ObjectNotFoundError:
-            with suppress(ObjectExistsError):
-                store.put_if_absent(key, data)
-                return
-            continue
-        if (
-            known.isdigit()
-            and int(known) >= version
-            and store.exists(metadata_key(uuid, int(known)))
-        ):
-            return
-        with suppress(TokenMismatchError, ObjectNotFoundError):
+        if _swap_hint(store, uuid, version):
+            break
+    if not store.exists(metadata_key(uuid, version)):
+        store.delete([_hint_key(uuid)])  # somebody has just ended it all
+
+
+def _swap_hint(store: ObjectStore, uuid: str, version: int) -> bool:
+    """Try once; says whether the hint is at the version, or at a newer one."""
+    key, data = _hint_key(uuid), str(version).encode()
+    try:
+        known, token = store.get_with_token(key)
+        newer = int(known) if known.isdigit() else -1
+        if newer < version or not store.exists(metadata_key(uuid, newer)):
             store.replace(key, data, token)
-            return
+    except TokenMismatchError:
+        return False
+    except ObjectNotFoundError:
+        try:
+            store.put_if_absent(key, data)
+        except ObjectExistsError:
+            return False
+    return True
 
 
 def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from ktk_engine.errors import KtkError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, KtkError, ObjectExistsError, ObjectNotFoundError
 from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.file_entries import address
 from ktk_engine.publish.iceberg.iceberg_metadata import (
@@ -99,12 +99,12 @@ class IcebergVersion:
         before = self._published_before() if self.table.continues else None
         if before is not None:
             changed = replace(whole, manifests=[], written={})
-            gone, added = changed_files(before, self.wanted.snapshot)
             key = self.present.snapshot["manifest-list"]
             base = address(self.wanted.store, "")
             try:
+                gone, added = changed_files(before, self.wanted.snapshot)
                 changed.carry_on(self.wanted.store.get(key.removeprefix(base)), gone)
-            except ObjectNotFoundError:
+            except (ObjectNotFoundError, FormatError):
                 pass  # then all is said anew
             except UNREADABLE as error:
                 if isinstance(error, KtkError):
@@ -121,13 +121,13 @@ class IcebergVersion:
         known = self.wanted.known.get(said[SNAPSHOT])
         try:
             return known or read_snapshot(self.wanted.store, said[SNAPSHOT], said[SHA256])
-        except (ObjectNotFoundError, KeyError):
+        except (ObjectNotFoundError, FormatError):
             return None
 
     @cached_property
     def _metadata(self) -> dict[str, Any]:
         present = self.present
-        known, snapshots, log = present.metadata, kept_snapshots(present, self.wanted), []
+        known, snapshots = present.metadata, kept_snapshots(present, self.wanted)
         sequence, current = known.get("last-sequence-number", 0), present.snapshot
         if self.table.is_new:
             sequence, current = self._snapshot.sequence, self._new_snapshot()
