@@ -55,6 +55,7 @@ class DatasetDescription:
         documented: the version that its document for Kartothek shows; None without one of ours.
         documented_at: when that was committed, ISO 8601; empty if unknown.
         documents: whether each commit writes it.
+        published_as: in which other formats every commit is published, sorted.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
         relation: name by which SQL knows it.
@@ -80,6 +81,7 @@ class DatasetDescription:
     documented: int | None = None
     documented_at: str = ""
     documents: bool = True
+    published_as: tuple[str, ...] = ()
     note: str = ""
     problem: str = ""
     relation: str = ""
@@ -326,6 +328,7 @@ def _with_snapshot(
         rows = footer_rows(state.store, snapshot)
     return replace(
         described,
+        published_as=tuple(sorted(snapshot.published_as)),
         dimension_columns=_dimensions(snapshot, specification),
         partition_keys=snapshot.partition_keys,
         indexes=tuple(sorted(snapshot.with_index)),

@@ -15,6 +15,7 @@ from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
     DELTA_LOG,
+    ICEBERG_METADATA,
     INDICES,
     TABLE,
     common_metadata_key,
@@ -251,7 +252,7 @@ def _objects(
 ) -> Iterator[ObjectInfo]:
     """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge.
 
-    A Delta log goes with its dataset, and no file of it before.
+    What was published in other formats goes with its dataset, and no file of it before.
     """
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
     for uuid in uuids:
@@ -259,11 +260,17 @@ def _objects(
             folder, _, name = info.key.rpartition("/")
             if "//" in info.key:
                 continue  # documents may name it with one slash
-            if info.key.startswith(f"{uuid}/{DELTA_LOG}/"):
+            if info.key.startswith(f"{uuid}/{DELTA_LOG}/") or _is_iceberg(uuid, info.key):
                 if uuid not in alive:
                     yield info
             elif folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
                 yield info
+
+
+def _is_iceberg(uuid: str, key: str) -> bool:
+    """Whether a file is of what was published as Iceberg; a table may be in its folder, too."""
+    of_iceberg = key.startswith(f"{uuid}/{ICEBERG_METADATA}/")
+    return of_iceberg and key.endswith((".metadata.json", ".avro", "/version-hint.text"))
 
 
 def _leftovers(store: ObjectStore, uuids: Collection[str]) -> Iterator[ObjectInfo]:

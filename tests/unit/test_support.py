@@ -24,6 +24,7 @@ PUBLIC = (
 ROOMS = {
     "corpus": ("types", "conditions", "format", "cube"),
     "integration/delta": ("publish",),
+    "integration/iceberg": ("publish",),
     "integration/kartothek": ("maintain.adoption",),
     "integration/processes": ("spark.session", "java"),
     "integration/random": ("plan", "local"),

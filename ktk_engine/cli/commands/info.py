@@ -203,6 +203,9 @@ def _show_remarks(console: Console, cube: CubeDescription) -> None:
     for item in cube.datasets:
         if item.relation != item.id:
             console.print(f"\n{item.id}: SQL knows it as {item.relation}", soft_wrap=True)
+        if item.published_as:
+            forms = " and ".join(item.published_as)
+            console.print(f"\n{item.id}: published as {forms}", soft_wrap=True)
         if item.problem:
             said = spoken(item.problem, listener().voice)
             console.print(f"\n{item.id}: {said}", style="red", soft_wrap=True)

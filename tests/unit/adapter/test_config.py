@@ -161,7 +161,8 @@ def test_publish_names_formats_that_exist():
     assert publish(None) is None
     assert publish("none") == publish(False) == publish([]) == ()
     assert publish("delta") == publish(["delta"]) == ("delta",)
-    assert "'iceberg' is no format to publish in. Known: delta." in refused(publish="iceberg")
+    assert publish("delta, iceberg") == publish(["delta", "iceberg"]) == ("delta", "iceberg")
+    assert "'hudi' is no format to publish in. Known: delta, iceberg." in refused(publish="hudi")
     assert "Did you mean `delta`?" in refused(publish="Delta")
     assert "must be a list" in refused(publish={"delta": True})
     view = parse_model_config("m", "m", {"materialized": "view", "publish": "delta"})

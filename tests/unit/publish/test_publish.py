@@ -175,7 +175,7 @@ def as_it_commits(store, change):
 def test_what_a_commit_leaves_behind_is_published_without_another_look(store, monkeypatch):
     build_nyc(store)
     monkeypatch.delattr("ktk_engine.publish.publish.resolve")
-    monkeypatch.delattr("ktk_engine.publish.delta.publish_delta.resolve")
+    monkeypatch.delattr("ktk_engine.publish.published_forms.resolve")
     done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == ""
     assert load_document(store, "nyc++weather").stamp.version == done.entry.version
