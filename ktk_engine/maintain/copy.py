@@ -28,10 +28,10 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import cube_scope, scope_of
@@ -230,7 +230,7 @@ def _change(
     relation, builder = "", None
     if plan.keeps_owner and entry is not None:
         relation, builder = entry.relation, builder_of(plan.source, uuid)
-    builder = builder or Builder("", "")
+    builder = builder or DbtNode("", "")
     return DatasetChange(new, "rebuild", rebase, None, role, relation, builder)
 
 

@@ -10,9 +10,9 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.find_builder import builder_at
 from ktk_engine.log.state import State
@@ -42,7 +42,7 @@ class Undrop:
     version: int
     entry: DatasetEntry
     snapshot: Snapshot
-    builder: Builder | None
+    builder: DbtNode | None
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Change
         None,
         plan.entry.role,
         plan.entry.relation,
-        plan.builder or Builder("", ""),
+        plan.builder or DbtNode("", ""),
     )
     said = {"reason": f"as version {plan.version} had it", **(history or {})}
     return change_datasets(plan.state, f"undrop {plan.uuid}", (change,), said)

@@ -10,7 +10,7 @@ from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     build_nyc,
     build_table,
     weather,
@@ -113,7 +113,7 @@ def test_unknown_name(store):
 def test_history(store):
     build_table(store)
     table = pa.table({"a": [1, 2]})
-    Builder(store, "plain").commit_append(table, node="model.x")
+    DbtNode(store, "plain").commit_append(table, node="model.x")
     remove(store, "plain")
     entries = read_history(store, "plain")
     assert [(e.version, e.operation) for e in entries] == [

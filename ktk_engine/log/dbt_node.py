@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Builder:
+class DbtNode:
     """A node of a dbt project that builds a dataset.
 
     Attributes:
