@@ -24,10 +24,10 @@ from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import compute_again
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
@@ -69,7 +69,7 @@ def write_table(
     if target.uuid not in state.datasets or mode == "overwrite":
         build(objects, rows, target, context, state=state)
     elif mode == "append":
-        build(objects, rows, target, context, Retained("append"), state)
+        build(objects, rows, target, context, WriteMode("append"), state)
     else:
         _merge(store, target, rows, names_of("key", key), context)
 

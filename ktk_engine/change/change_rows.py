@@ -37,9 +37,9 @@ from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.recompute import Source, recompute
-from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:

@@ -51,10 +51,10 @@ from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.recompute import Source, recompute
-from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.small_files import is_sparks_own
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:

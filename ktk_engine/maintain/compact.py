@@ -33,8 +33,8 @@ from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.present_rows import in_types, present_batches
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows, write_parquet
+from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
@@ -224,5 +224,5 @@ def _extension(
         file_table=report.files,
         physical_schemas=(stored,),
     )
-    retained = Retained("files", compaction.files, verb="compact")
+    retained = WriteMode("files", compaction.files, verb="compact")
     return Extension(place, retained, base, addition, report)

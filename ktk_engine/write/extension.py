@@ -27,7 +27,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.snapshot.column_index import ColumnIndex, index_of, with_indices
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_mode import WriteMode
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Extension:
     """
 
     place: IndexPlace
-    retained: Retained
+    retained: WriteMode
     started: Snapshot
     addition: Snapshot
     report: WriteReport

@@ -20,8 +20,8 @@ from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.extension import extended
 from ktk_engine.write.new_keys import find_keys
-from ktk_engine.write.retained import Conditions
 from ktk_engine.write.verify_in_memory import verify_in_memory
+from ktk_engine.write.write_mode import Conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -19,8 +19,8 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.extension import extended
-from ktk_engine.write.retained import Conditions
 from ktk_engine.write.small_files import is_small, is_sparks_own, small_rows
+from ktk_engine.write.write_mode import Conditions
 
 
 def verify_in_memory(

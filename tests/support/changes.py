@@ -49,9 +49,9 @@ from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build_from
 from ktk_engine.write.recompute import Source, compute_again, recompute
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
 from tests.support.committed import State, snapshot_of
 from tests.support.queries import Condition
@@ -103,7 +103,7 @@ def build(
             ).files
             named = pa.array(replaced, pa.string())
             gone = known.filter(pc.is_in(known["label"], value_set=named))
-        retained = Retained(mode, gone, tuple(reads), verb)
+        retained = WriteMode(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
     return build_module.build(store, rows, target, context, retained, state)
 

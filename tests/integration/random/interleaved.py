@@ -20,11 +20,11 @@ from ktk_engine.api.write_table import delete_from  # deep: with its history
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
 from tests.support.changes import (
-    Retained,
     Source,
     StagedStore,
     Target,
     WriteContext,
+    WriteMode,
     build,
     build_from,
     comment_on,
@@ -148,7 +148,7 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        retained = Retained("append") if adds else None
+        retained = WriteMode("append") if adds else None
         build_from(store, Source(read, True), TABLE, WriteContext(said(name)), retained)
 
     def effect(old: Rows | None) -> Rows:

@@ -98,14 +98,14 @@ def _write_incrementally(
     from ktk_engine.change.predicates import Predicates
     from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
-    from ktk_engine.write.retained import Retained
+    from ktk_engine.write.write_mode import WriteMode
 
     rows, target, context = write.rows, write.target, write.context
     if how.strategy == "microbatch":
         window = _window(model, how, batch)
         return replace_where(write.scanner(), rows, target, window, context)
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        retained = None if context.full_refresh else Retained(_retained(how, target))
+        retained = None if context.full_refresh else WriteMode(_retained(how, target))
         return build_from(write.store, rows, target, context, retained)
     predicates = Predicates(how.predicates)
     by = MergeBy(

@@ -24,7 +24,7 @@ Conditions = Sequence[Condition]
 
 
 @dataclass(frozen=True)
-class Retained:
+class WriteMode:
     """What stays of a dataset's old content when rows are added.
 
     Attributes:
