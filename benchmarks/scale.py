@@ -43,7 +43,7 @@ from ktk_engine.publish.publish import publish
 from ktk_engine.publish.publish_documents import publish_documents
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.extension import Extension
+from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.write_mode import WriteMode
 
 Found = dict[str, Any]
@@ -243,7 +243,7 @@ def _commit_pairs(store: LocalStore, number: int) -> None:
         place = IndexPlace(store, base.uuid, commit_id, _SCOPE.segment_folder(commit_id))
         report = WriteReport(files, {"k": (values, labels)}, {}, ())
         addition = replace(base, file_table=files, indices={}, index_segments={})
-        return Extension(place, WriteMode("append"), base, addition, report)(base, attempt)
+        return AppendedFiles(place, WriteMode("append"), base, addition, report)(base, attempt)
 
     _append_to(store, "seed", commit_id, rebase)
 

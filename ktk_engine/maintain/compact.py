@@ -31,7 +31,7 @@ from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.write.extension import Extension
+from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.rows import Rows, write_parquet
 from ktk_engine.write.write_mode import WriteMode
@@ -213,7 +213,7 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
 
 def _extension(
     compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
-) -> Extension:
+) -> AppendedFiles:
     """What puts the new files in the place of the old ones."""
     base = compaction.snapshot
     stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
@@ -225,4 +225,4 @@ def _extension(
         physical_schemas=(stored,),
     )
     retained = WriteMode("files", compaction.files, verb="compact")
-    return Extension(place, retained, base, addition, report)
+    return AppendedFiles(place, retained, base, addition, report)

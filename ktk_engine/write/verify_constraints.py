@@ -18,7 +18,7 @@ from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.affected_rows import rows_of
-from ktk_engine.write.extension import extended
+from ktk_engine.write.appended_files import extended
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.verify_in_memory import verify_in_memory
 from ktk_engine.write.write_mode import Conditions

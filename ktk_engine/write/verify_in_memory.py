@@ -18,7 +18,7 @@ from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_condi
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.extension import extended
+from ktk_engine.write.appended_files import extended
 from ktk_engine.write.small_files import is_small, is_sparks_own, small_rows
 from ktk_engine.write.write_mode import Conditions
 

@@ -21,7 +21,7 @@ from ktk_engine.files.write_report import WriteReport  # deep: a write in betwee
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.extension import Extension  # deep: a write in between
+from ktk_engine.write.appended_files import AppendedFiles  # deep: a write in between
 from ktk_engine.write.write_mode import WriteMode  # deep: a write in between
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
@@ -255,7 +255,7 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     folder = scope_of("t").segment_folder("f" * 32)
     place = IndexPlace(store, "t", "f" * 32, folder)
     report = WriteReport(addition.files, {}, {}, ())
-    extend = Extension(place, compacted, started, addition, report)
+    extend = AppendedFiles(place, compacted, started, addition, report)
     grown = extend(base, 0)
     pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]

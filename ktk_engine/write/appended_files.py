@@ -31,7 +31,7 @@ from ktk_engine.write.write_mode import WriteMode
 
 
 @dataclass(frozen=True)
-class Extension:
+class AppendedFiles:
     """Puts new files on top of a snapshot; called again whenever another commit came first.
 
     Attributes:
