@@ -45,7 +45,7 @@ class Intent:
 
 
 @contextmanager
-def announced(
+def write_intent(
     store: ObjectStore,
     scope: LogScope,
     write: Write,

@@ -9,7 +9,7 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish
@@ -61,6 +61,6 @@ def change_datasets(
     check = CubeCheck(scope.cube if changes and checked else "")
     transaction = Transaction(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
-    with announced(state.store, scope, write, operation, folders):
+    with write_intent(state.store, scope, write, operation, folders):
         done = commit(state, transaction, publish)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

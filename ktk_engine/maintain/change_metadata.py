@@ -11,7 +11,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish
@@ -51,6 +51,6 @@ def change_metadata(
 
     write = Write()
     change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
-    with announced(state.store, state.scope, write, f"{operation} on {uuid}"):
+    with write_intent(state.store, state.scope, write, f"{operation} on {uuid}"):
         commit(state, Transaction(write, (change,), history=history or {}), publish)
     return True

@@ -27,7 +27,7 @@ from ktk_engine.log.garbage import (
     dataset_folders,
     find_garbage,
 )
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
@@ -154,7 +154,7 @@ def run_cleanup(
         write = Write()
         check = _NothingNeeded(frozenset(keys))
         transaction = Transaction(write, (), check, history or {}, deleted=keys)
-        with announced(store, scope, write, "cleanup"):
+        with write_intent(store, scope, write, "cleanup"):
             done = commit(garbage.state, transaction, publish)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go

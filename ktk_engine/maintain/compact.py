@@ -24,7 +24,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
@@ -107,7 +107,7 @@ def compact(
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
     place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
     doing = f"compact {base.uuid}"
-    with state.reading(), announced(store, state.scope, write, doing, [base.uuid]):
+    with state.reading(), write_intent(store, state.scope, write, doing, [base.uuid]):
         merged = compact_indices(place, base, compaction.indices, compaction.files)
         role = role_of(state.scope, base)
 

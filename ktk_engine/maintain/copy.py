@@ -33,7 +33,7 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
@@ -177,7 +177,7 @@ def run_copy(
     operation = f"copy {scope.name} from {source.store.url}"
     said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}
     folders = tuple(plan.datasets.values())
-    with source.reading(), announced(store, scope, write, operation, folders):
+    with source.reading(), write_intent(store, scope, write, operation, folders):
         done_files = count()
 
         def tell() -> None:

@@ -20,7 +20,7 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
@@ -140,7 +140,7 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
     transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
     operation = f"{verb} {', '.join(columns)} of {scope.name}"
-    with state.reading(), announced(store, scope, write, operation, tuple(plan.columns)):
+    with state.reading(), write_intent(store, scope, write, operation, tuple(plan.columns)):
         done = commit(state, transaction, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

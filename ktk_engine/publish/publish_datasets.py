@@ -18,7 +18,7 @@ from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
@@ -326,5 +326,5 @@ def _commit(
         )
         for u, wanted in formats.items()
     )
-    with announced(store, scope, write, f"publish {', '.join(formats)}"):
+    with write_intent(store, scope, write, f"publish {', '.join(formats)}"):
         commit(state, Transaction(write, changes, history=history), publish)

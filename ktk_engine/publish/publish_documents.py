@@ -10,7 +10,7 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishEr
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.write import Write
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
@@ -77,5 +77,5 @@ def publish_documents(
     )
     reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
     said = {"reason": reason, **(history or {})}
-    with announced(store, state.scope, write, f"{reason}: {name}"):
+    with write_intent(store, state.scope, write, f"{reason}: {name}"):
         return commit(state, Transaction(write, changes, history=said), publish).warning

@@ -13,7 +13,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import Reads, joined_reads
 from ktk_engine.log.change.transaction import Check, Transaction
 from ktk_engine.log.commit import Committed, check_commit, commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.stage.joined_changes import joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
@@ -50,7 +50,7 @@ class _Publication:
 
     def commit(self) -> Committed:
         store, write = self.base.store, self.transaction.write
-        with announced(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
+        with write_intent(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
             return commit(self.base, self.transaction, None)
 
 

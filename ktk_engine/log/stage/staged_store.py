@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
@@ -54,7 +54,7 @@ class StagedStore(StagedLogs):
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
         self._parts: list[tuple[LogScope, Write]] = []
-        self._announced = ExitStack()
+        self._write_intents = ExitStack()
 
     @property
     def has_changes(self) -> bool:
@@ -71,8 +71,8 @@ class StagedStore(StagedLogs):
         """
         part = Write(write.commit)
         with self._lock:
-            self._announced.enter_context(
-                announced(self.beneath, scope, part, f"staged: {scope.name}", folders)
+            self._write_intents.enter_context(
+                write_intent(self.beneath, scope, part, f"staged: {scope.name}", folders)
             )
             self._parts.append((scope, part))
 
@@ -107,7 +107,7 @@ class StagedStore(StagedLogs):
             self._commits.clear()
             self._parts.clear()
             self._end(is_over)
-            self._announced.close()
+            self._write_intents.close()
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`; the notes of staged writes stay."""

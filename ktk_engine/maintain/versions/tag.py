@@ -15,7 +15,7 @@ from ktk_engine.errors import (
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.log.write import Write
@@ -175,6 +175,6 @@ def _commit(
 ) -> Tagged:
     write = Write()
     transaction = Transaction(write, (), history=history, tags={tag: target})
-    with announced(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
+    with write_intent(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
         done = commit(state, transaction, publish)
     return Tagged(version, done.entry.version, done.warning)
