@@ -132,7 +132,7 @@ def find_garbage(
     links = _links(state)
     entries = _entries(links)
     kept = _kept(links, retention, now, state.head.tags if state.head else {})
-    roots = _roots(store, state, kept, _given_up(entries))
+    roots = _roots(store, state, kept, _expired_keys(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
@@ -188,7 +188,7 @@ def _uuids(entries: Sequence[LogEntry], state: State | None = None) -> list[str]
     return sorted(uuids)
 
 
-def _given_up(entries: Sequence[LogEntry]) -> set[str]:
+def _expired_keys(entries: Sequence[LogEntry]) -> set[str]:
     """What clean-ups have deleted, or were about to: dead for ever."""
     return {key for entry in entries for key in entry.deleted}
 
@@ -322,7 +322,7 @@ def _kept(
 
 
 def _roots(
-    store: ObjectStore, state: State, kept: Sequence[LogEntry], given_up: set[str]
+    store: ObjectStore, state: State, kept: Sequence[LogEntry], expired_keys: set[str]
 ) -> set[str]:
     """Every key that a kept version or the present documents refer to."""
     roots = set()
@@ -334,11 +334,11 @@ def _roots(
     items = [item for entry in kept for item in entry.datasets.values()]
     wanted = {item.snapshot: item for item in items}
     known: dict[str, FileTable] = {}
-    for key in sorted(wanted.keys() - given_up):
+    for key in sorted(wanted.keys() - expired_keys):
         roots |= wanted[key].snapshots
         found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
         # A living intent may have spared the snapshot alone: what it needs went before.
-        roots |= set() if given_up.intersection(found.segments) else found.keys
+        roots |= set() if expired_keys.intersection(found.segments) else found.keys
         roots |= {
             published_index_key(found.uuid, name, wanted[key].commit)
             for name in found.index_segments

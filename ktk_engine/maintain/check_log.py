@@ -44,7 +44,7 @@ def check_log(state: State, deep: bool = False) -> Iterator[Problem]:
 
 def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
     entries = [link.entry for link in links if link.entry is not None]
-    given_up = {key for entry in entries for key in entry.deleted}
+    expired_keys = {key for entry in entries for key in entry.deleted}
     current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
     wanted = {
         item.snapshot: (uuid, item.snapshot_sha256)
@@ -52,7 +52,7 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
         for uuid, item in entry.datasets.items()
     }
     segments: dict[str, FileTable] = {}
-    for key in sorted(wanted.keys() - given_up - current):
+    for key in sorted(wanted.keys() - expired_keys - current):
         uuid, sha256 = wanted[key]
         try:
             read_snapshot(state.store, key, sha256, segments).verify_segments()

@@ -47,7 +47,7 @@ class Wanted:
         snapshot: the dataset.
         entry: where it stands in our log.
         now: the store's time.
-        given_up: keys that a clean-up is about to delete.
+        expired_keys: keys that a clean-up is about to delete.
         known: snapshots by key, which need not be read again.
     """
 
@@ -55,16 +55,16 @@ class Wanted:
     snapshot: Snapshot
     entry: DatasetEntry
     now: datetime
-    given_up: Collection[str] = field(default=(), repr=False)
+    expired_keys: Collection[str] = field(default=(), repr=False)
     known: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, state: State, uuid: str, given_up: Collection[str] = ()) -> Wanted:
+    def of(cls, state: State, uuid: str, expired_keys: Collection[str] = ()) -> Wanted:
         """A dataset as a scope has it; the log has to know it."""
         entry = state.datasets[uuid].entry
         assert entry is not None
         now = state.store.now()
-        return cls(state.store, state.snapshot(uuid), entry, now, given_up, state.known)
+        return cls(state.store, state.snapshot(uuid), entry, now, expired_keys, state.known)
 
     @property
     def mark(self) -> tuple[int, str]:

@@ -57,8 +57,8 @@ def publish(done: Committed) -> Committed:
         bug: it stays committed, and the next writer publishes it.
     """
     store, scope = done.head.store, done.head.scope
-    given_up = done.entry.deleted
-    warning, state = _publish(store, scope, done.state, done.head.known, done.removed, given_up)
+    expired_keys = done.entry.deleted
+    warning, state = _publish(store, scope, done.state, done.head.known, done.removed, expired_keys)
     return replace(done, warning=warning, state=state)
 
 
@@ -73,7 +73,7 @@ def _publish(
     state: State | None,
     known: Mapping[str, Snapshot],
     removed: Collection[str],
-    given_up: Collection[str],
+    expired_keys: Collection[str],
 ) -> tuple[str, State | None]:
     """Publish all forms.
 
@@ -88,7 +88,7 @@ def _publish(
         state: what is to be published; None for the newest.
         known: snapshots by key, which need not be read again.
         removed: datasets that were removed lately, perhaps to be built again.
-        given_up: keys that a clean-up is about to delete.
+        expired_keys: keys that a clean-up is about to delete.
 
     Returns:
         A warning, empty if all is published, and the scope as it is published, if that is known.
@@ -117,7 +117,7 @@ def _publish(
         warning = f"committed, but not published for Kartothek readers yet: {error!r}"
     if state is None:
         return warning, None
-    return joined("; ", filter(None, (warning, publish_forms(state, given_up)))), state
+    return joined("; ", filter(None, (warning, publish_forms(state, expired_keys)))), state
 
 
 def _publish_removals(state: State) -> State:

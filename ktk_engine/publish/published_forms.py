@@ -28,14 +28,14 @@ def forms_of(snapshot: Snapshot) -> list[Form]:
     return [form for form in FORMS if form.name in snapshot.published_as]
 
 
-def publish_forms(state: State, given_up: Collection[str] = ()) -> str:
+def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
     """Bring the published forms of a scope up to its head.
 
     Only datasets whose snapshots are known are looked at: a commit knows all that it needs.
 
     Args:
         state: the scope.
-        given_up: keys that a clean-up is about to delete.
+        expired_keys: keys that a clean-up is about to delete.
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
@@ -45,8 +45,8 @@ def publish_forms(state: State, given_up: Collection[str] = ()) -> str:
     for uuid, form in _known_forms(state):
         behind = f"{uuid} is committed, but its {form.record} still has an older version: "
         try:
-            if not form.is_current(Wanted.of(state, uuid, given_up)):
-                publish_form(form, state, uuid, given_up)
+            if not form.is_current(Wanted.of(state, uuid, expired_keys)):
+                publish_form(form, state, uuid, expired_keys)
         except KtkError as error:
             _LOGGER.warning("%s is committed, but not published as %s: %s", uuid, form.title, error)
             warnings.append(Message(behind, error.message.rstrip(".")))
@@ -90,14 +90,14 @@ def drop_forms(state: State, removed: Collection[str] = ()) -> State:
     return newest
 
 
-def publish_form(form: Form, state: State, uuid: str, given_up: Collection[str] = ()) -> int:
+def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[str] = ()) -> int:
     """Bring one form of a dataset up to the scope's head; nothing if it is already.
 
     Args:
         form: which form.
         state: the scope.
         uuid: the dataset.
-        given_up: see `publish_forms`.
+        expired_keys: see `publish_forms`.
 
     Returns:
         The version of the form's record; -1 if nobody is to see the dataset yet, or any more.
@@ -118,7 +118,7 @@ def publish_form(form: Form, state: State, uuid: str, given_up: Collection[str] 
         item = state.datasets[uuid]
         if item.entry is None or item.problem or item.foreign:
             raise PublishError(item.problem or "another program has just changed it")
-        wanted = form.next_version(Wanted.of(state, uuid, given_up), present)
+        wanted = form.next_version(Wanted.of(state, uuid, expired_keys), present)
         if wanted is None:
             return present.version
         try:

@@ -150,10 +150,10 @@ def _check_complete(state: State, version: int) -> None:
     Its snapshots alone do not tell: others may build on them, when its data files are gone.
     """
     old = state_at(state, version)
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for entry, _ in read_entries(state.store, state.scope, version, state.version):
-        given_up.update(entry.deleted)
-    gone = frozenset(given_up)
+        expired_keys.update(entry.deleted)
+    gone = frozenset(expired_keys)
     if old.head is None or not old.head.datasets:
         raise DatasetNotFoundError(
             f"{state.scope.name} has nothing at version {version}: there is nothing to tag."

@@ -89,8 +89,8 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
                 Remedy.on("drop", *cube_and_dataset(uuid)),
             )
         )
-    version, entry, given_up = _last(state, uuid)
-    snapshot = complete_snapshot(state, uuid, version, entry, given_up)
+    version, entry, expired_keys = _last(state, uuid)
+    snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
     _check_name(state, uuid, entry)
     if state.scope.cube:
         CubeCheck(state.scope.cube)({**state.snapshots(), uuid: snapshot})
@@ -150,12 +150,12 @@ def _removed(state: State) -> list[str]:
 
 def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
     """The last version that had a dataset, and what clean-ups have deleted since."""
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for version in range(state.version, 0, -1):
         for entry, _ in read_entries(state.store, state.scope, version - 1, version):
             if uuid in entry.datasets:
-                return version, entry.datasets[uuid], given_up
-            given_up.update(entry.deleted)
+                return version, entry.datasets[uuid], expired_keys
+            expired_keys.update(entry.deleted)
     gone, dataset = _removed(state), state.scope.dataset_id(uuid)
     hint = did_you_mean(dataset, gone, "{}")
     raise DatasetNotFoundError(

@@ -29,7 +29,7 @@ def kept_snapshots(present: IcebergState, wanted: Wanted) -> list[Mapping[str, A
     return [
         item
         for item in present.snapshots
-        if (key := item["summary"].get(SNAPSHOT)) and key not in wanted.given_up
+        if (key := item["summary"].get(SNAPSHOT)) and key not in wanted.expired_keys
     ]
 
 
