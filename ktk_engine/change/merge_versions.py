@@ -50,7 +50,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
-from ktk_engine.write.recompute import Source, recompute
+from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.small_files import is_sparks_own
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
@@ -171,7 +171,7 @@ def merge_versions(
             stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
             return _merge_into(stage, scanner, versions, staged)
 
-    return recompute(scanner.store, target, changes, write, context)
+    return retry_write_on_conflict(scanner.store, target, changes, write, context)
 
 
 def _merge_into(

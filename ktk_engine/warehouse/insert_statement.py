@@ -22,7 +22,7 @@ from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import WriteResult

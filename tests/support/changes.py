@@ -48,7 +48,7 @@ from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build_from
-from ktk_engine.write.recompute import Source, compute_again, recompute
+from ktk_engine.write.retry import Source, retry_on_conflict, retry_write_on_conflict
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import WriteMode

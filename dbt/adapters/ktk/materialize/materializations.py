@@ -54,7 +54,7 @@ from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import WriteContext
 

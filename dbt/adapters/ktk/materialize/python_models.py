@@ -21,7 +21,7 @@ from dbt.adapters.ktk.materialize.response import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine.log.change.reads import Reads
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ def source_of(rows: T | Source[T]) -> Source[T]:
     return rows if isinstance(rows, Source) else Source.given(rows)
 
 
-def recompute(
+def retry_write_on_conflict(
     store: ObjectStore,
     target: Target,
     source: Source[T],
@@ -143,7 +143,7 @@ def recompute(
         return is_blind and not may_vanish if not reads else not source.is_query
 
     try:
-        return compute_again(store, target.scope, checked, is_final)
+        return retry_on_conflict(store, target.scope, checked, is_final)
     except CommitConflictError as error:
         if not reads or source.is_query:
             raise
@@ -155,7 +155,7 @@ def recompute(
         ) from error
 
 
-def compute_again(
+def retry_on_conflict(
     store: ObjectStore,
     scope: LogScope,
     write: Callable[[State], U],
