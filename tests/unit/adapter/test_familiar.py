@@ -8,8 +8,8 @@ import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
-from dbt.adapters.ktk.config.familiar import hints
-from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import parse_model_config
 
 PAGE = (Path(__file__).parents[3] / "docs" / "familiar-configs.md").read_text(encoding="utf-8")

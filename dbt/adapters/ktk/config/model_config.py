@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
-from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
-from dbt.adapters.ktk.config.familiar import in_own_words
+from dbt.adapters.ktk.config.foreign_configs import KEYS as FAMILIAR
+from dbt.adapters.ktk.config.foreign_configs import in_own_words
 from dbt.adapters.ktk.config.incremental import (
     Incremental,
     parse_incremental,

@@ -18,7 +18,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.config.familiar import hints
+from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
     DatasetConfig,

@@ -13,7 +13,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ConfigReader
-from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
@@ -47,7 +47,7 @@ class Hint:
 
 
 @dataclass(frozen=True)
-class OwnWords:
+class MappedConfig:
     """A model's configuration in the words of this adapter.
 
     Attributes:
@@ -59,7 +59,9 @@ class OwnWords:
     metadata: Mapping[str, Any]
 
 
-def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: bool) -> OwnWords:
+def in_own_words(
+    model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
+) -> MappedConfig:
     """Carry a model's familiar configs over, and refuse those that nothing here can carry out.
 
     Args:
@@ -84,7 +86,7 @@ def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: b
         check_user_metadata(model, metadata)
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
-    return OwnWords(own, metadata)
+    return MappedConfig(own, metadata)
 
 
 def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
