@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
-from ktk_engine.plan.folding import Folding
+from ktk_engine.plan.partial_aggregate import PartialAggregate
 from ktk_engine.snapshot.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
@@ -154,7 +154,7 @@ class Plan:
         distinct: whether dimensions are dropped after the joins: one row for each value of
             `order_by` and `partition_by`.
         ignored: conditions that Spark alone evaluates.
-        folding: how rows may be put together without a change of the answer, by those who give
+        partial_aggregate: how rows may be put together without a change of the answer, by those who give
             them piece by piece; None if they may not.
         limit: how many rows are asked for: the first by `order_by`; without that any of them. None
             means all.
@@ -170,7 +170,7 @@ class Plan:
     partition_by: tuple[str, ...] = ()
     distinct: bool = False
     ignored: tuple[Ignored, ...] = ()
-    folding: Folding | None = None
+    partial_aggregate: PartialAggregate | None = None
     limit: int | None = None
 
     @property

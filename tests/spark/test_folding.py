@@ -6,36 +6,36 @@ from dataclasses import replace
 
 import pytest
 
-from ktk_engine.local.read import folded_rows  # deep: patched
+from ktk_engine.local.read import aggregate_partially  # deep: patched
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view
-from tests.support.queries import Folding
+from tests.support.queries import PartialAggregate
 from tests.support.spark import statements
 
 FOLDED = {
     "select sum(v), sum(n), min(v), max(d) from s.c": None,
-    "select sum(v), sum(n), max(d), min(t), min(L) from s.c": Folding(
+    "select sum(v), sum(n), max(d), min(t), min(L) from s.c": PartialAggregate(
         (), (("v", "sum"), ("n", "sum"), ("d", "max"), ("t", "min"), ("L", "min"))
     ),
-    "select P, text, sum(v) / max(n) from s.c group by P, text order by P, text": Folding(
+    "select P, text, sum(v) / max(n) from s.c group by P, text order by P, text": PartialAggregate(
         ("P", "text"), (("v", "sum"), ("n", "max"))
     ),
-    "select sum(n), max(x) from s.c where v > 50 and text = 'a'": Folding(
+    "select sum(n), max(x) from s.c where v > 50 and text = 'a'": PartialAggregate(
         ("v", "text"), (("n", "sum"), ("x", "max"))
     ),
-    "select sum(n) from s.c where P = 99": Folding(("P",), (("n", "sum"),)),
-    "select distinct P, flag from s.c order by P, flag": Folding(("P", "flag"), ()),
-    "select P, max(P), sum(x) from (select * from s.c) group by P order by P": Folding(
+    "select sum(n) from s.c where P = 99": PartialAggregate(("P",), (("n", "sum"),)),
+    "select distinct P, flag from s.c order by P, flag": PartialAggregate(("P", "flag"), ()),
+    "select P, max(P), sum(x) from (select * from s.c) group by P order by P": PartialAggregate(
         ("P",), (("x", "sum"),)
     ),
     "select P, sum(s) from (select P, x as s from s.c) group by P order by P": None,
-    "select x, sum(n) from s.c group by x order by x": Folding(("x",), (("n", "sum"),)),
+    "select x, sum(n) from s.c group by x order by x": PartialAggregate(("x",), (("n", "sum"),)),
     "select max(x), min(x) from s.c": None,
-    "select max(x) from s.c": Folding((), (("x", "max"),)),
-    "select sum(s) from (select P, sum(v) s from s.c group by P having sum(v) > 9)": Folding(
+    "select max(x) from s.c": PartialAggregate((), (("x", "max"),)),
+    "select sum(s) from (select P, sum(v) s from s.c group by P having sum(v) > 9)": PartialAggregate(
         ("P",), (("v", "sum"),)
     ),
     "select count(*) from (select max(n) from s.c)": None,
@@ -85,19 +85,19 @@ def test_the_same_answers(spark, sql, store, monkeypatch, where):
     build_wide_cube(spark, store)
     session = statements(sql.session, store, sql.scratch, schema="s")
     if where == "here":
-        monkeypatch.setattr(folded_rows, "FEW_ROWS", 1)
+        monkeypatch.setattr(aggregate_partially, "FEW_ROWS", 1)
     else:
         monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
     read_usage = planned_places.read_usage
     wrong = []
-    for text, folding in FOLDED.items():
+    for text, partial_aggregate in FOLDED.items():
         found = collect_table(session.sql(text))
-        if session.plans[0].folding != folding:
-            wrong.append((text, session.plans[0].folding))
+        if session.plans[0].partial_aggregate != partial_aggregate:
+            wrong.append((text, session.plans[0].partial_aggregate))
         with monkeypatch.context() as patch:
             patch.setattr(planned_places, "read_usage", without_folding(read_usage))
             expected = collect_table(session.sql(text))
-            assert session.plans[0].folding is None
+            assert session.plans[0].partial_aggregate is None
         assert found.schema.equals(expected.schema), text
         assert str(found.to_pylist()) == str(expected.to_pylist()), text
     assert not wrong
@@ -106,7 +106,7 @@ def test_the_same_answers(spark, sql, store, monkeypatch, where):
 def without_folding(read_usage):
     def read(*arguments):
         usage = read_usage(*arguments)
-        return usage and replace(usage, folding=None)
+        return usage and replace(usage, partial_aggregate=None)
 
     return read
 

@@ -149,7 +149,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
     for item in plan.datasets:
         own = tuple(item.distinct or item.columns)
         alone = replace(plan, datasets=(replace(item, join="seed", on=()),), columns=own)
-        alone = replace(alone, condition=TrueCondition(), distinct=False, folding=None)
+        alone = replace(alone, condition=TrueCondition(), distinct=False, partial_aggregate=None)
         frames.append(_all_rows(scanner, alone))
     frame = frames[0]
     for item, other in zip(plan.datasets[1:], frames[1:], strict=True):
@@ -174,14 +174,14 @@ def _has_long_list(condition: Condition) -> bool:
 def _most_read(scanner: Scanner, plan: Plan) -> int:
     """How many bytes are read here; more where few rows come out, and nobody else would read."""
     alone = client_of(scanner.session).runs_here and not scanner.store.is_remote
-    return _FOLDED_READ if plan.folding and alone else _SMALL_READ
+    return _FOLDED_READ if plan.partial_aggregate and alone else _SMALL_READ
 
 
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
     """Whether the answer can be small: what no condition is left to leave out comes out."""
     conditions = [plan.condition, *(item.condition for item in plan.datasets)]
     decided = set(plan.datasets[0].snapshot.partition_keys)  # when files were chosen
-    if plan.folding or any(each.columns - decided for each in conditions):
+    if plan.partial_aggregate or any(each.columns - decided for each in conditions):
         return True
     return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 

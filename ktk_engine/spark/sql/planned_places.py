@@ -141,7 +141,7 @@ class PlannedPlaces:
         asked = [name for name in relation.schema.names if name in usage.columns]
         needed = [name for name in asked if name not in relation.refused] or [relation.least]
         plan = relation.plan(needed, usage.condition)
-        plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
+        plan = replace(plan, ignored=usage.ignored, partial_aggregate=usage.partial_aggregate)
         self.plans.append(plan)
         frame = plan_frame(
             self.scanner(relation.store),

@@ -9,7 +9,7 @@ Fold: TypeAlias = Literal["sum", "min", "max"]
 
 
 @dataclass(frozen=True)
-class Folding:
+class PartialAggregate:
     """What may stand for several rows: one row with their aggregates.
 
     A reader may make use of it or not, for all rows or for some: sums of sums are sums.

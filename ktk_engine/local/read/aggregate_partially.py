@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.plan.folding import Folding
+from ktk_engine.plan.partial_aggregate import PartialAggregate
 
 # With fewer rows there is nothing to gain, and sums of floats stay exact as they are.
 FEW_ROWS = 1_024
@@ -17,7 +17,9 @@ _LEAST_ROWS_A_GROUP = 4
 _LARGEST = 2**63 - 1
 
 
-def folded_rows(batches: Iterator[pa.RecordBatch], folding: Folding) -> Iterator[pa.RecordBatch]:
+def aggregate_partially(
+    batches: Iterator[pa.RecordBatch], partial_aggregate: PartialAggregate
+) -> Iterator[pa.RecordBatch]:
     """Give rows with the same aggregates, usually fewer of them, with the same columns.
 
     Rows stay as they are where they hardly share keys, where a sum might overflow, and where
@@ -25,25 +27,29 @@ def folded_rows(batches: Iterator[pa.RecordBatch], folding: Folding) -> Iterator
     """
     is_worth_it = True
     for batch in batches:
-        if not is_worth_it or batch.num_rows < FEW_ROWS or not _is_exact(batch, folding):
+        if not is_worth_it or batch.num_rows < FEW_ROWS or not _is_exact(batch, partial_aggregate):
             yield batch
             continue
-        found = _fold(batch, folding)
+        found = _fold(batch, partial_aggregate)
         is_worth_it = sum(b.num_rows for b in found) * _LEAST_ROWS_A_GROUP <= batch.num_rows
         yield from found
 
 
-def _fold(batch: pa.RecordBatch, folding: Folding) -> list[pa.RecordBatch]:
+def _fold(batch: pa.RecordBatch, partial_aggregate: PartialAggregate) -> list[pa.RecordBatch]:
     table = pa.Table.from_batches([batch])
-    groups = table.group_by(list(folding.keys), use_threads=False).aggregate(list(folding.folds))
-    names = {name: name for name in folding.keys} | {n: f"{n}_{f}" for n, f in folding.folds}
+    groups = table.group_by(list(partial_aggregate.keys), use_threads=False).aggregate(
+        list(partial_aggregate.folds)
+    )
+    names = {name: name for name in partial_aggregate.keys} | {
+        n: f"{n}_{f}" for n, f in partial_aggregate.folds
+    }
     columns = [groups[names[field.name]].cast(field.type) for field in batch.schema]
     found: list[pa.RecordBatch] = pa.table(columns, schema=batch.schema).to_batches()
     return found
 
 
-def _is_exact(batch: pa.RecordBatch, folding: Folding) -> bool:
-    for name, fold in folding.folds:
+def _is_exact(batch: pa.RecordBatch, partial_aggregate: PartialAggregate) -> bool:
+    for name, fold in partial_aggregate.folds:
         values = batch.column(name)
         if pat.is_floating(values.type):
             # In Spark NaN is the largest value; Arrow ignores it.
