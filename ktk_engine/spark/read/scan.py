@@ -25,7 +25,10 @@ from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, with_types
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.read_types import read_types
-from ktk_engine.spark.read.restored_by_spark import name_restored_by_spark, restored_by_spark
+from ktk_engine.spark.read.spark_parses_partition_values import (
+    name_restored_by_spark,
+    spark_parses_partition_values,
+)
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
 
@@ -163,5 +166,7 @@ def _restores(snapshot: Snapshot, files: pa.Table) -> bool:
     if any(files[PARTITION_PREFIX + name].null_count for name in keys):
         return False
     texts = label_texts(files["label"], keys)
-    exact = (restored_by_spark(texts[key], snapshot.schema.field(key).type) for key in keys)
+    exact = (
+        spark_parses_partition_values(texts[key], snapshot.schema.field(key).type) for key in keys
+    )
     return all(pc.all(each).as_py() is not False for each in exact)

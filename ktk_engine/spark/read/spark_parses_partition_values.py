@@ -27,7 +27,7 @@ _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 
-def restored_by_spark(
+def spark_parses_partition_values(
     texts: pa.Array | pa.ChunkedArray, t: pa.DataType
 ) -> pa.BooleanArray | pa.ChunkedArray:
     """Tell whether Spark restores partition values exactly, given the column's type.
