@@ -30,8 +30,8 @@ from dbt.adapters.ktk.metastore import python_problem
 from dbt.adapters.ktk.operations.cli_bridge import CliBridge
 from dbt.adapters.ktk.operations.cube_methods import CubeMethods
 from dbt.adapters.ktk.operations.cube_query import cube_partitions
-from dbt.adapters.ktk.operations.leftovers import Leftovers
 from dbt.adapters.ktk.operations.listagg import listagg_text
+from dbt.adapters.ktk.operations.orphaned_datasets import Leftovers
 from dbt.adapters.ktk.session.debug import debug_lines
 from ktk_engine.spark.compatibility import spark_version
 

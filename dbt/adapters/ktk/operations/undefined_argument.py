@@ -7,7 +7,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 
-def is_left_out(value: Any) -> bool:
+def is_undefined(value: Any) -> bool:
     """Whether a macro's argument without a default was not given."""
     from jinja2 import Undefined
 
@@ -25,7 +25,7 @@ def check_given(operation: str, argument: str, value: Any) -> None:
     Raises:
         DbtRuntimeError: with an example of how to give it.
     """
-    if is_left_out(value):
+    if is_undefined(value):
         raise DbtRuntimeError(missing(operation, argument))
 
 
