@@ -28,7 +28,7 @@ from ktk_engine.log.intent import write_intent
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.write.appended_files import AppendedFiles
@@ -81,7 +81,7 @@ def compact(
     history: Mapping[str, str] | None = None,
     compression: str = "zstd",
     scanner: Callable[[], Scanner] | None = None,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Compacted:
     """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
 

@@ -38,7 +38,7 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
 from ktk_engine.snapshot.index_segment import IndexSegment
@@ -155,7 +155,7 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
 
 
 def run_copy(
-    plan: CopyPlan, history: Mapping[str, str] | None = None, progress: Progress = untold
+    plan: CopyPlan, history: Mapping[str, str] | None = None, progress: Progress = no_progress
 ) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 

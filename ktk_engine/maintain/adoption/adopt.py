@@ -38,7 +38,7 @@ from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -128,7 +128,7 @@ def plan_adoption(
     store: ObjectStore,
     name: str,
     words: CubeWords = _NO_WORDS,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Adoption:
     """Find what other programs made of a cube or table; nothing is written.
 
