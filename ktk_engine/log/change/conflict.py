@@ -27,7 +27,7 @@ _WORDS = {
     "alter": "had its columns changed",
     "properties": "got other properties",
 }
-BESIDE_FILES = frozenset({"comment", "index", "properties"})
+METADATA_ONLY_OPERATIONS = frozenset({"comment", "index", "properties"})
 
 
 def check_conflicts(
@@ -156,7 +156,7 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
     if change.operation == "cleanup":
         return ""
-    if {operation, change.operation} & BESIDE_FILES and change.operation != "remove":
+    if {operation, change.operation} & METADATA_ONLY_OPERATIONS and change.operation != "remove":
         return ""  # it changes no files, and goes on top of whatever is there
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."
