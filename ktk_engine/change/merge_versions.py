@@ -52,7 +52,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import as_stored
-from ktk_engine.write.small_files import is_sparks_own
+from ktk_engine.write.small_files import arrow_compares_unlike_spark
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -228,7 +228,9 @@ def _keys(
     rows: DataFrame, few: pa.Table | None, kinds: Sequence[str], names: Sequence[str]
 ) -> NewKeys:
     """The keys of changed rows; without another job where all are known."""
-    if few is None or any(is_sparks_own(few.schema.field(name).type) for name in names):
+    if few is None or any(
+        arrow_compares_unlike_spark(few.schema.field(name).type) for name in names
+    ):
         return find_keys(rows, names)
     return NewKeys(rows, *counted_keys(_changed(few, *kinds), names))
 
