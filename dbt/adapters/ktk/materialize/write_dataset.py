@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.model_config import DatasetConfig
-from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
+from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
@@ -58,7 +58,7 @@ def write_dataset(
     outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
     if context.full_refresh:
         return outcome
-    return auto_compacted(outcome, store, config, scanner, context.history)
+    return auto_compact(outcome, store, config, scanner, context.history)
 
 
 @dataclass(frozen=True)
