@@ -30,7 +30,7 @@ from ktk_engine.publish.delta.delta_log import (
 )
 from ktk_engine.publish.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.publish.delta.file_actions import add_actions, relative_path
-from ktk_engine.publish.delta.second_reader import second_opinion
+from ktk_engine.publish.delta.verify_with_deltalake import verify_with_deltalake
 from ktk_engine.publish.form import Present, Wanted
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -91,9 +91,9 @@ class DeltaForm:
         changed = any("txn" not in action for action in table.changes(present))
         return "another program changed columns or settings in its Delta log" if changed else ""
 
-    def second_opinion(self, wanted: Wanted) -> str:
-        """See `Form.second_opinion`."""
-        return second_opinion(wanted.store, wanted.snapshot)
+    def verify_with_deltalake(self, wanted: Wanted) -> str:
+        """See `Form.verify_with_deltalake`."""
+        return verify_with_deltalake(wanted.store, wanted.snapshot)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""
