@@ -30,9 +30,9 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot, files_table
@@ -114,7 +114,7 @@ def build(path: Path, count: int) -> None:
     changes = tuple(
         _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
     )
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), changes), publish)
+    commit(resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), changes), publish)
 
 
 def measure_store(store: LocalStore, count: int) -> dict[str, Any]:
@@ -166,7 +166,9 @@ def _append(store: LocalStore, count: int) -> None:
         return base.changed(more.slice(0, 0), more)
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)), publish)
+    commit(
+        resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), (change,)), publish
+    )
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -34,9 +34,9 @@ from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import Retention
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
@@ -208,7 +208,7 @@ def _build_files(path: Path, count: int) -> Found:
         snapshot = synthetic_snapshot(store, name, count, commit_id)
         properties = {"without_documents": True} if name == "seed" else {}
         changes.append(_change(name, snapshot, properties))
-    write = Write(commit_id)
+    write = PendingCommit(commit_id)
     commit(resolve(store, _SCOPE), Transaction(write, tuple(changes)), publish)
     return {}
 
@@ -251,7 +251,7 @@ def _commit_pairs(store: LocalStore, number: int) -> None:
 def _append_to(store: LocalStore, name: str, commit_id: str, rebase: Rebase) -> None:
     role: Any = "seed" if name == "seed" else "enrichment"
     change = DatasetChange(f"w++{name}", "append", rebase, frozenset(), role)
-    commit(resolve(store, _SCOPE), Transaction(Write(commit_id), (change,)), publish)
+    commit(resolve(store, _SCOPE), Transaction(PendingCommit(commit_id), (change,)), publish)
 
 
 def _commit_files(path: Path, count: int, commits: int) -> Found:

@@ -39,11 +39,11 @@ from ktk_engine.log.entry import (
 )
 from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.new_snapshots import NewSnapshots
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -385,7 +385,7 @@ def _tags(head: State, transaction: Transaction) -> dict[str, int]:
     return {name: version for name, version in sorted(tags.items()) if version is not None}
 
 
-def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
+def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
     """Put the entry into its slot: the commit. False if another has the slot.
 
     From here on the write's fate is unknown, until the store has said what the slot holds. To
@@ -393,7 +393,7 @@ def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
     """
     store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)
     unanswered: Exception | None = None
-    write.fate = Fate.UNKNOWN
+    write.fate = CommitStatus.UNKNOWN
     for failures in range(store.backoff.tries):
         if failures:
             store.backoff.pause(failures)
@@ -403,14 +403,14 @@ def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
         except Exception as error:
             if isinstance(error, StoreError) and error.nothing_written:
                 if unanswered is None:  # no put before this one can land later on
-                    write.fate = Fate.NOT_COMMITTED
+                    write.fate = CommitStatus.NOT_COMMITTED
                     raise
                 break
             # The answer was lost, perhaps not the put: only reading back can tell.
             unanswered = error
             mine = _is_mine(store, key, data, entry.commit)
         if mine is not None:
-            write.fate = Fate.COMMITTED if mine else Fate.NOT_COMMITTED
+            write.fate = CommitStatus.COMMITTED if mine else CommitStatus.NOT_COMMITTED
             return mine
     raise CommitStateUnknownError(
         Message(

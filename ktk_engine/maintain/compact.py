@@ -25,7 +25,7 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import write_intent
-from ktk_engine.log.write import Write
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, no_progress
@@ -103,7 +103,7 @@ def compact(
         LocalEngineError: a piece of the rows does not fit into this process's memory.
     """
     state, base = compaction.state, compaction.snapshot
-    store, write = state.store, Write()
+    store, write = state.store, PendingCommit()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
     place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
     doing = f"compact {base.uuid}"

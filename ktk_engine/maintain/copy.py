@@ -34,9 +34,9 @@ from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
@@ -172,7 +172,7 @@ def run_copy(
         CommitConflictError: another run changed the target meanwhile; nothing was committed.
         StoreError: a store failed; nothing was committed.
     """
-    source, target, write = plan.source, plan.target, Write()
+    source, target, write = plan.source, plan.target, PendingCommit()
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
     said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}

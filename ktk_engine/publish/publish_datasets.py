@@ -19,9 +19,9 @@ from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Write
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.form import Form, Wanted
 from ktk_engine.publish.publish import publish
@@ -309,7 +309,7 @@ def _commit(
     state: State, formats: Mapping[str, tuple[str, ...]], history: Mapping[str, str]
 ) -> None:
     """Let datasets remember in which formats they are published."""
-    store, scope, write = state.store, state.scope, Write()
+    store, scope, write = state.store, state.scope, PendingCommit()
 
     def rebase_to(wanted: tuple[str, ...]) -> Rebase:
         def rebase(base: Snapshot | None, attempt: int) -> Snapshot:

@@ -11,7 +11,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
-from ktk_engine.log.write import Write
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
@@ -68,7 +68,7 @@ def publish_documents(
             raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
         return replace(base, properties={**base.properties, WITHOUT_DOCUMENTS: not wanted})
 
-    write = Write()
+    write = PendingCommit()
     changes = tuple(
         DatasetChange(
             uuid, "properties", rebase, frozenset(), role_of(state.scope, snapshots[uuid])

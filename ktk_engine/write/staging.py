@@ -12,9 +12,9 @@ from ktk_engine.log.change.reads import joined_reads
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -41,7 +41,7 @@ class Staging:
     operation: str
     history: Mapping[str, str]
     done: Committed | None = None
-    _pending: Write = field(default_factory=Write)
+    _pending: PendingCommit = field(default_factory=PendingCommit)
     _folders: set[str] = field(default_factory=set)
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
     _rows: list[StagedRows] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Staging:
 
         A commit that only removes takes nothing over; without this, nobody could bring it back.
         """
-        base, write = self.base, Write()
+        base, write = self.base, PendingCommit()
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)

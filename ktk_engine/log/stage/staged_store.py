@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -53,7 +53,7 @@ class StagedStore(StagedLogs):
         """
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
-        self._parts: list[tuple[LogScope, Write]] = []
+        self._parts: list[tuple[LogScope, PendingCommit]] = []
         self._write_intents = ExitStack()
 
     @property
@@ -61,7 +61,7 @@ class StagedStore(StagedLogs):
         """Whether anything was staged: a commit, a view."""
         return bool(self.held_back(""))
 
-    def announce(self, scope: LogScope, write: Write, folders: Collection[str]) -> None:
+    def announce(self, scope: LogScope, write: PendingCommit, folders: Collection[str]) -> None:
         """Let clean-ups spare the files of a write until the stage is closed.
 
         Args:
@@ -69,7 +69,7 @@ class StagedStore(StagedLogs):
             write: the write, which is about to be staged.
             folders: keys of the folders with its data files.
         """
-        part = Write(write.commit)
+        part = PendingCommit(write.commit)
         with self._lock:
             self._write_intents.enter_context(
                 write_intent(self.beneath, scope, part, f"staged: {scope.name}", folders)
@@ -94,7 +94,7 @@ class StagedStore(StagedLogs):
                 for scope, commits in self._commits.items()
             }
 
-    def close(self, fates: Mapping[LogScope, Fate], is_over: bool = False) -> None:
+    def close(self, fates: Mapping[LogScope, CommitStatus], is_over: bool = False) -> None:
         """Stage nothing any more; files of what was surely not published are deleted.
 
         Args:
@@ -103,7 +103,7 @@ class StagedStore(StagedLogs):
         """
         with self._lock:
             for scope, part in self._parts:
-                part.fate = fates.get(scope, Fate.NOT_COMMITTED)
+                part.fate = fates.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
             self._parts.clear()
             self._end(is_over)

@@ -30,9 +30,9 @@ from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
@@ -235,7 +235,7 @@ def run_adoption(
                 Remedy("adopt_with_loss", name=state.scope.name),
             )
         )
-    write = Write()
+    write = PendingCommit()
     changes = tuple(_change(state, item, write.commit) for item in adoption.datasets)
     return change_datasets(state, f"adopt {state.scope.name}", changes, history, write=write)
 

@@ -16,9 +16,9 @@ from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish
@@ -173,7 +173,7 @@ def _check_complete(state: State, version: int) -> None:
 def _commit(
     state: State, tag: str, target: int | None, version: int, history: Mapping[str, str]
 ) -> Tagged:
-    write = Write()
+    write = PendingCommit()
     transaction = Transaction(write, (), history=history, tags={tag: target})
     with write_intent(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
         done = commit(state, transaction, publish)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Fate = Literal["carried out", "always so", "mapped", "noted", "warning", "refused"]
+CommitStatus = Literal["carried out", "always so", "mapped", "noted", "warning", "refused"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FamiliarConfig:
 
     key: str
     adapters: str
-    fate: Fate
+    fate: CommitStatus
     why: str
     instead: str = ""
     fine: tuple[str, ...] = ()

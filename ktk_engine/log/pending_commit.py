@@ -8,7 +8,7 @@ from enum import Enum
 from ktk_engine.log.scope import new_commit_id
 
 
-class Fate(Enum):
+class CommitStatus(Enum):
     """What is known of a write's commit.
 
     Attributes:
@@ -23,7 +23,7 @@ class Fate(Enum):
 
 
 @dataclass
-class Write:
+class PendingCommit:
     """One write, from its announcement to its end.
 
     The code that puts the entry sets the fate before and after; what cleans up looks at nothing
@@ -35,4 +35,4 @@ class Write:
     """
 
     commit: str = field(default_factory=new_commit_id)
-    fate: Fate = Fate.NOT_COMMITTED
+    fate: CommitStatus = CommitStatus.NOT_COMMITTED
