@@ -154,8 +154,8 @@ class Plan:
         distinct: whether dimensions are dropped after the joins: one row for each value of
             `order_by` and `partition_by`.
         ignored: conditions that Spark alone evaluates.
-        partial_aggregate: how rows may be put together without a change of the answer, by those who give
-            them piece by piece; None if they may not.
+        partial_aggregate: how rows may be combined piece by piece without a change of the answer;
+            None if they may not.
         limit: how many rows are asked for: the first by `order_by`; without that any of them. None
             means all.
     """

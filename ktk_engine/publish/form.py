@@ -143,7 +143,7 @@ class Form(Protocol):
             PublishError: see `check`.
         """
 
-    def verify_with_deltalake(self, wanted: Wanted) -> str:
+    def verify_with_library(self, wanted: Wanted) -> str:
         """What another reader finds wrong; empty if nothing, or if none is installed."""
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:

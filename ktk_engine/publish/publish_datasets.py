@@ -201,7 +201,7 @@ def check_publishing(
 def _checked(state: State, uuid: str, form: Form) -> Published:
     try:
         problem = state.datasets[uuid].problem or check_form(form, state, uuid)
-        problem = problem or form.verify_with_deltalake(Wanted.of(state, uuid))
+        problem = problem or form.verify_with_library(Wanted.of(state, uuid))
     except PublishError as error:
         problem = error.message
     return _published(state, uuid, form, form.read(state.store, uuid).version, problem)

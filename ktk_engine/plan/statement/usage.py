@@ -50,7 +50,7 @@ class Usage:
         columns: the columns it needs.
         condition: rows for which this is not true do not matter to it.
         ignored: what is missing in `condition`, since it was not understood.
-        partial_aggregate: how rows can be put together without a change of the answer; None if they cannot.
+        partial_aggregate: how rows can be combined; None if they cannot.
         aggregated: whether its rows go into aggregates only, through conditions and expressions.
     """
 

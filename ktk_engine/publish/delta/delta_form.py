@@ -91,8 +91,8 @@ class DeltaForm:
         changed = any("txn" not in action for action in table.changes(present))
         return "another program changed columns or settings in its Delta log" if changed else ""
 
-    def verify_with_deltalake(self, wanted: Wanted) -> str:
-        """See `Form.verify_with_deltalake`."""
+    def verify_with_library(self, wanted: Wanted) -> str:
+        """See `Form.verify_with_library`."""
         return verify_with_deltalake(wanted.store, wanted.snapshot)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:

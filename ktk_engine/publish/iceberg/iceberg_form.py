@@ -23,7 +23,7 @@ from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import UNREADABLE, need_avro
-from ktk_engine.publish.iceberg.second_reader import verify_with_deltalake
+from ktk_engine.publish.iceberg.verify_with_pyiceberg import verify_with_pyiceberg
 from ktk_engine.publish.iceberg.table_files import named_files
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -90,9 +90,9 @@ class IcebergForm:
             )
         return ""
 
-    def verify_with_deltalake(self, wanted: Wanted) -> str:
-        """See `Form.verify_with_deltalake`."""
-        return verify_with_deltalake(wanted.store, wanted.snapshot)
+    def verify_with_library(self, wanted: Wanted) -> str:
+        """See `Form.verify_with_library`."""
+        return verify_with_pyiceberg(wanted.store, wanted.snapshot)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""

@@ -35,8 +35,8 @@ FOLDED = {
     "select x, sum(n) from s.c group by x order by x": PartialAggregate(("x",), (("n", "sum"),)),
     "select max(x), min(x) from s.c": None,
     "select max(x) from s.c": PartialAggregate((), (("x", "max"),)),
-    "select sum(s) from (select P, sum(v) s from s.c group by P having sum(v) > 9)": PartialAggregate(
-        ("P",), (("v", "sum"),)
+    "select sum(s) from (select P, sum(v) s from s.c group by P having sum(v) > 9)": (
+        PartialAggregate(("P",), (("v", "sum"),))
     ),
     "select count(*) from (select max(n) from s.c)": None,
     "select count(*) from (select max(n), sum(v) from s.c)": None,

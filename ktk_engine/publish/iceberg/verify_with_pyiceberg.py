@@ -10,7 +10,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 
-def verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
+def verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
     """Say what pyiceberg finds wrong with a published dataset; empty if it finds the same files.
 
     Without the package pyiceberg, and on object stores, whose credentials it does not have, it is
