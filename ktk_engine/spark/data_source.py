@@ -96,8 +96,8 @@ class KtkDataSource(datasource.DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Refuse to write."""
         raise ConfigurationError(
-            "The source ktk only reads: cubes and tables are written by dbt, by Store.build and by "
-            "Store.write_table, which check what is written. Nothing was written."
+            "The source ktk only reads. Write with Store.build and Store.write_table, which check "
+            "the rows. Nothing was written."
         )
 
     @property
@@ -109,7 +109,7 @@ class KtkDataSource(datasource.DataSource):
         if not own["store"] or len(named) != 1 or "path" in given:
             raise ConfigurationError(
                 "The source ktk needs the options store, an address, and cube or table, a name: "
-                'spark.read.format("ktk").options(store="s3://bucket/dbt", cube="nyc").load().'
+                'spark.read.format("ktk").options(store="s3://bucket/analytics", cube="nyc").load().'
             )
         ((kind, name),) = named
         version, timestamp = given.pop("version", None), given.pop("timestamp", None)

@@ -1,6 +1,6 @@
 """Configs that users of other adapters know, and what becomes of each here.
 
-`familiar.py` acts on this table, and docs/familiar-configs.md shows it: a test compares them.
+`foreign_configs.py` acts on this table, and docs/familiar-configs.md shows it: a test compares them.
 
 A config is *refused* if it promises something of what is stored, where, how long, or for whose
 eyes. It is a *warning* if rows and their readers are the same without it, because it only says how

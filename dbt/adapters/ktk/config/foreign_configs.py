@@ -1,4 +1,4 @@
-"""Acts on configs that users of other adapters know; `familiar_table.py` says what becomes of each.
+"""Acts on configs that users of other adapters know; `foreign_config_table.py` says what becomes of each.
 
 None does nothing in silence: it is carried out, refused before anything is written, or a warning
 of the model's run.
@@ -62,7 +62,7 @@ class MappedConfig:
 def in_own_words(
     model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
 ) -> MappedConfig:
-    """Carry a model's familiar configs over, and refuse those that nothing here can carry out.
+    """Carry a model's foreign configs over, and refuse those that nothing here can carry out.
 
     Args:
         model: its name, for messages.
@@ -147,7 +147,7 @@ def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
 
 
 def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
-    """The familiar configs that ask for something."""
+    """The foreign configs that ask for something."""
     for item in _ALL:
         value = config.get(item.key)
         if value is None or value is False or value in ("", [], (), {}):
