@@ -96,7 +96,7 @@ class KtkDataSource(datasource.DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Refuse to write."""
         raise ConfigurationError(
-            "The source ktk only reads. Write with Store.build and Store.write_table, which check "
+            'The format "ktk" only reads. Write with Store.build and Store.write_table, which check '
             "the rows. Nothing was written."
         )
 
@@ -108,8 +108,8 @@ class KtkDataSource(datasource.DataSource):
         named = [(kind, name) for kind in kinds if (name := own[kind])]
         if not own["store"] or len(named) != 1 or "path" in given:
             raise ConfigurationError(
-                "The source ktk needs the options store, an address, and cube or table, a name: "
-                'spark.read.format("ktk").options(store="s3://bucket/analytics", cube="nyc").load().'
+                'The format "ktk" needs the options store, an address, and cube or table, a name: '
+                'spark.read.format("ktk").options(store="s3://bucket/store", cube="nyc").load().'
             )
         ((kind, name),) = named
         version, timestamp = given.pop("version", None), given.pop("timestamp", None)

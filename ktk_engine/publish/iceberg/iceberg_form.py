@@ -23,8 +23,8 @@ from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import UNREADABLE, need_avro
-from ktk_engine.publish.iceberg.verify_with_pyiceberg import verify_with_pyiceberg
 from ktk_engine.publish.iceberg.table_files import named_files
+from ktk_engine.publish.iceberg.verify_with_pyiceberg import verify_with_pyiceberg
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore

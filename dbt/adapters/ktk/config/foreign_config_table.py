@@ -1,6 +1,6 @@
 """Configs that users of other adapters know, and what becomes of each here.
 
-`foreign_configs.py` acts on this table, and docs/familiar-configs.md shows it: a test compares them.
+`foreign_configs.py` acts on this table. docs/familiar-configs.md shows it, which a test compares.
 
 A config is *refused* if it promises something of what is stored, where, how long, or for whose
 eyes. It is a *warning* if rows and their readers are the same without it, because it only says how

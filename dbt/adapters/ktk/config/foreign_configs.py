@@ -1,4 +1,4 @@
-"""Acts on configs that users of other adapters know; `foreign_config_table.py` says what becomes of each.
+"""Acts on configs of other adapters, as `foreign_config_table.py` says.
 
 None does nothing in silence: it is carried out, refused before anything is written, or a warning
 of the model's run.
