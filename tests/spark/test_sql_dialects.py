@@ -1,4 +1,4 @@
-"""What docs/from-dbt-duckdb.md and docs/sql.md say of SQL: what to write in place of what."""
+"""What docs/from-dbt-duckdb.md and from-snowflake.md say of SQL: what to write in place of what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(page: str, start: str) -> list[tuple[str, str]]:
 
 
 DUCKDB = table("from-dbt-duckdb.md", "`id`, `name`, `day`, `v` and a list `l`:\n")
-SNOWFLAKE = table("sql.md", "a list `l`, and JSON as text, `js`:\n")
+SNOWFLAKE = table("from-snowflake.md", "a list `l`, and JSON as text, `js`:\n")
 ROWS = """
 select * from values
     (1, 'a', date'2024-03-05', timestamp_ntz'2024-03-05 12:30:45', 2.5D, array(1, 2),
