@@ -1,4 +1,4 @@
-"""What docs/from-dbt-duckdb.md and from-snowflake.md say of SQL: what to write in place of what."""
+"""What docs/from-dbt-duckdb.md and docs/from-snowflake.md say: what to write in place of what."""
 
 from __future__ import annotations
 
