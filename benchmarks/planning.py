@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.report import machine, write_result
 from ktk_engine.conditions.parse import parse_condition
@@ -29,9 +30,9 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot, files_table
@@ -46,19 +47,20 @@ def synthetic_files(
 ) -> pa.Table:
     """A table of files as a dataset of one file per partition would have it."""
     numbers = np.arange(start, start + count)
-    commits = [commit_ids[n * len(commit_ids) // count] for n in range(count)]
-    labels = [f"P={n}/{commit}-0-{n}" for n, commit in zip(numbers, commits, strict=True)]
-    keys = [f"w++{dataset}/table/{label}.parquet" for label in labels]
+    texts = pa.array(numbers).cast(pa.string())
+    which = pa.array((numbers - start) * len(commit_ids) // count)
+    commits = pa.array(commit_ids, pa.string()).take(which)
+    labels = pc.binary_join_element_wise("P=", texts, "/", commits, "-0-", texts, "")
+    keys = pc.binary_join_element_wise(f"w++{dataset}/table/", labels, ".parquet", "")
     random = np.random.default_rng(start)
     known: dict[str, Any] = {
-        "rows": [1000] * count,
-        "bytes": [10_000] * count,
-        "bucket": (numbers % 16).tolist(),
-        "physical": [0] * count,
+        "rows": np.full(count, 1000),
+        "bytes": np.full(count, 10_000),
+        "physical": np.zeros(count, np.int32),
         "commit": commits,
-        "tail": [700] * count,
-        "tail_digest": [random.bytes(32) for _ in numbers],
-        "digest": [random.bytes(32) for _ in numbers],
+        "tail": np.full(count, 700),
+        "tail_digest": _digests(random, count),
+        "digest": _digests(random, count),
     }
     low = pa.array(numbers.astype(float))
     name = PAYLOAD[dataset]
@@ -67,6 +69,13 @@ def synthetic_files(
     )
     partitions = pa.table({"P": pa.array(numbers)})
     return files_table(labels, keys, partitions, known, statistics_table)
+
+
+def _digests(random: np.random.Generator, count: int) -> pa.Array:
+    data = pa.py_buffer(random.bytes(32 * count))
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(32), count, [None, data]).cast(
+        pa.binary()
+    )
 
 
 def synthetic_snapshot(store: LocalStore, dataset: str, count: int, commit_id: str) -> Snapshot:
@@ -105,7 +114,7 @@ def build(path: Path, count: int) -> None:
     changes = tuple(
         _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
     )
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), changes), publish)
+    commit(resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), changes), publish)
 
 
 def measure_store(store: LocalStore, count: int) -> dict[str, Any]:
@@ -157,7 +166,9 @@ def _append(store: LocalStore, count: int) -> None:
         return base.changed(more.slice(0, 0), more)
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)), publish)
+    commit(
+        resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), (change,)), publish
+    )
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,22 +28,29 @@ import pyarrow as pa
 from benchmarks.planning import PAYLOAD, synthetic_files, synthetic_snapshot
 from benchmarks.report import machine, write_result
 from ktk_engine import Store
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.files.index_place import IndexPlace
+from ktk_engine.files.write_report import WriteReport
+from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
 from ktk_engine.publish.publish_documents import publish_documents
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.appended_files import AppendedFiles
+from ktk_engine.write.write_mode import WriteMode
 
 Found = dict[str, Any]
 _MILLION = 1_000_000
 _APPENDED = 1_000  # rows of a commit
 _BATCH = 500_000
+_SCOPE = cube_scope("w")
 
 
 class _CountingStore(LocalStore):
@@ -200,8 +208,8 @@ def _build_files(path: Path, count: int) -> Found:
         snapshot = synthetic_snapshot(store, name, count, commit_id)
         properties = {"without_documents": True} if name == "seed" else {}
         changes.append(_change(name, snapshot, properties))
-    write = Write(commit_id)
-    commit(resolve(store, cube_scope("w")), Transaction(write, tuple(changes)), publish)
+    write = PendingCommit(commit_id)
+    commit(resolve(store, _SCOPE), Transaction(write, tuple(changes)), publish)
     return {}
 
 
@@ -212,6 +220,7 @@ def _change(name: str, snapshot: Snapshot, properties: Found) -> DatasetChange:
 
 
 def _commit_file(store: LocalStore, number: int) -> None:
+    """Append a file to a dataset without an index."""
     commit_id = new_commit_id()
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
@@ -219,42 +228,90 @@ def _commit_file(store: LocalStore, number: int) -> None:
         more = synthetic_files("a", 1, [commit_id], number)
         return base.changed(more.slice(0, 0), more)
 
-    change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)), publish)
+    _append_to(store, "a", commit_id, rebase)
+
+
+def _commit_pairs(store: LocalStore, number: int) -> None:
+    """Append a file to the seed dataset, and its four values to the index."""
+    commit_id = new_commit_id()
+    files = synthetic_files("seed", 1, [commit_id], number)
+    values = pa.chunked_array([np.arange(4) + 4 * number])
+    labels = pa.DictionaryArray.from_arrays(pa.array(np.zeros(4, np.int32)), files["label"])
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        assert base is not None
+        place = IndexPlace(store, base.uuid, commit_id, _SCOPE.segment_folder(commit_id))
+        report = WriteReport(files, {"k": (values, labels)}, {}, ())
+        addition = replace(base, file_table=files, indices={}, index_segments={})
+        return AppendedFiles(place, WriteMode("append"), base, addition, report)(base, attempt)
+
+    _append_to(store, "seed", commit_id, rebase)
+
+
+def _append_to(store: LocalStore, name: str, commit_id: str, rebase: Rebase) -> None:
+    role: Any = "seed" if name == "seed" else "enrichment"
+    change = DatasetChange(f"w++{name}", "append", rebase, frozenset(), role)
+    commit(resolve(store, _SCOPE), Transaction(PendingCommit(commit_id), (change,)), publish)
 
 
 def _commit_files(path: Path, count: int, commits: int) -> Found:
+    """Commit to a dataset without an index, and to one with an index."""
+    return {
+        **_committed(path, "commit", _commit_file, count, commits),
+        **_committed(path, "indexed", _commit_pairs, count, commits),
+    }
+
+
+def _committed(
+    path: Path, name: str, work: Callable[[LocalStore, int], None], count: int, commits: int
+) -> Found:
     store = _CountingStore(path)
-    _commit_file(store, count)  # imports
-    times, read, written = [], [], []
+    work(store, count)  # imports; writes what was one file as segments
+    times, walls, read, written = [], [], [], []
     for number in range(commits):
         before = store.read, store.written
-        times.append(_timed(partial(_commit_file, store, count + 1 + number))[1])
+        wall, cpu = _timed(partial(work, store, count + 1 + number))
+        times.append(cpu)
+        walls.append(wall)
         read.append(store.read - before[0])
         written.append(store.written - before[1])
     tenth = max(commits // 10, 1)
 
-    def growth(items: Sequence[float]) -> float:
+    def growth(items: Sequence[float], average: Callable[..., float]) -> float:
         """The last tenth of the commits by the first one."""
-        return statistics.mean(items[-tenth:]) / statistics.mean(items[:tenth])
+        return average(items[-tenth:]) / average(items[:tenth])
 
     return {
-        "commit_cpu_s": statistics.median(times),
-        "commit_mean_cpu_s": statistics.mean(times),
-        "commit_written_kb": statistics.mean(written) / 1000,
-        "commit_read_mb": statistics.mean(read) / 1e6,
-        "last_to_first_cpu": growth(times),
-        "last_to_first_written": growth(written),
+        f"{name}_cpu_s": statistics.median(times),
+        f"{name}_mean_cpu_s": statistics.mean(times),
+        f"{name}_written_kb": statistics.mean(written) / 1000,
+        f"{name}_read_mb": statistics.mean(read) / 1e6,
+        f"{name}_last_to_first_median_cpu": growth(times, statistics.median),
+        f"{name}_last_to_first_mean_cpu": growth(times, statistics.mean),
+        f"{name}_last_to_first_median_s": growth(walls, statistics.median),
+        f"{name}_last_to_first_mean_s": growth(walls, statistics.mean),
+        f"{name}_last_to_first_median_written": growth(written, statistics.median),
+        f"{name}_last_to_first_mean_written": growth(written, statistics.mean),
     }
+
+
+def _clean_up(path: Path) -> Found:
+    """Keep only the newest version; count what is left that it does not name."""
+    store = LocalStore(path)
+    wall, _ = _timed(lambda: run_cleanup(store, _SCOPE, Retention(timedelta(0), 1)))
+    state = resolve(store, _SCOPE)
+    named = {key for item in state.datasets.values() if item.entry for key in item.entry.snapshots}
+    for snapshot in state.snapshots().values():
+        named |= {*snapshot.segments, *snapshot.index_keys}
+    left = [i.key for i in store.list(f"{_SCOPE.folder}/snapshots/") if i.key not in named]
+    return {"cleanup_s": wall, "left_behind": len(left)}
 
 
 def _plan_files(path: Path, where: str, name: str) -> Found:
     store = _CountingStore(path)
 
     base = _peak()
-    wall, cpu = _timed(
-        lambda: load_cube(resolve(store, cube_scope("w"))).plan([*PAYLOAD.values()], where)
-    )
+    wall, cpu = _timed(lambda: load_cube(resolve(store, _SCOPE)).plan([*PAYLOAD.values()], where))
     return {
         f"{name}_s": wall,
         f"{name}_cpu_s": cpu,
@@ -273,6 +330,9 @@ def measure_files(count: int, commits: int) -> Found:
         found |= _in_child(partial(_plan_files, path, f"k = {count // 8}", "plan_index"))
         found |= _in_child(partial(_plan_files, path, "v >= 0", "plan_all"))
         found |= _in_child(partial(_commit_files, path, count, commits))
+        found |= _in_child(partial(_plan_files, path, f"k = {count // 8}", "plan_index_after"))
+        found |= _in_child(partial(_plan_files, path, f"k = {4 * count + 40}", "plan_new_after"))
+        found |= _in_child(partial(_clean_up, path))
         return found
 
 

@@ -16,14 +16,17 @@ _USERINFO = re.compile(
     r"([^\s/@:'\"]*:(?!\d+(?:/|$))[^\s@'\"]*|[^\s/@'\"]+)@"
 )
 _QUERY = re.compile(r"\b(?!file:)([A-Za-z][A-Za-z0-9+.\-]*://[^\s?'\"]*)\?[^\s'\"]+")
+# Parameters of a Spark Connect server, such as its token.
+_PARAMETERS = re.compile(r"\b(sc://[^\s/;'\"]*/?;)[^\s'\"]+")
 # In these, a container precedes the @.
 _CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
 
 
 def without_secrets(text: str) -> str:
-    """Mask user, secret and query of each URL in a text, which may be keys or signatures."""
+    """Mask user, secret, query and parameters of each URL in a text, which may be keys."""
     if ":/" not in text:
         return text
+    text = _PARAMETERS.sub(r"\1***", text)
     return _QUERY.sub(r"\1?***", _USERINFO.sub(_masked, text))
 
 

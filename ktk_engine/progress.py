@@ -73,7 +73,7 @@ def heartbeat(say: Callable[[int], None], every: float) -> Iterator[None]:
         thread.join()
 
 
-def untold(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """Reports no progress."""
 
 
@@ -86,7 +86,7 @@ def telling(progress: Progress | bool, what: str) -> Iterator[Progress]:
         with progress_bar(what) as tell:
             yield tell
     else:
-        yield untold
+        yield no_progress
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
-        yield untold
+        yield no_progress
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar

@@ -58,6 +58,15 @@ FEW_ROWS = {
 }
 
 
+# What of them a session may have on a Spark that runs already.
+OF_SESSIONS = {
+    *FEW_ROWS,
+    "spark.sql.adaptive.enabled",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.autoBroadcastJoinThreshold",
+}
+
+
 @pytest.fixture(scope="session", autouse=True)
 def unsynced() -> Iterator[Callable[[int], None]]:
     """Syncs of files cost nothing, but for the tests of stores; gives what makes real ones."""
@@ -86,4 +95,9 @@ def pytest_addoption(parser):
         choices=("table", "cube", "both"),
         default="both",
         help="what models of dbt-tests-adapter's suites are stored as",
+    )
+    parser.addoption(
+        "--connect",
+        action="store_true",
+        help="dbt runs over Spark Connect, on a server that is started for its tests",
     )

@@ -21,7 +21,7 @@ from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.present_rows import present_rows
-from ktk_engine.write.recompute import compute_again
+from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 
@@ -58,4 +58,4 @@ def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None
             rows = present_rows(state, base, store._known.footers)
             staging.write(check_write(rows.schema, target, state, None, context), rows)
 
-    compute_again(store._store, scope_of(name), run)
+    retry_on_conflict(store._store, scope_of(name), run)

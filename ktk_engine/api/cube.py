@@ -348,9 +348,9 @@ class Cube(Relation):
 
     def _change_again(self, change: Callable[[Transaction], None]) -> Cube:
         """Make a change that needs no rows, again where another commit came first."""
-        from ktk_engine.api.transaction import change_again
+        from ktk_engine.api.transaction import retry_transaction_on_conflict
 
-        return self._changed(change_again(self._store, self.name, change))
+        return self._changed(retry_transaction_on_conflict(self._store, self.name, change))
 
     def query(
         self,

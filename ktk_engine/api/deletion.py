@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.api.transaction import change_again, cube_condition
+from ktk_engine.api.transaction import cube_condition, retry_transaction_on_conflict
 from ktk_engine.api.write_table import delete_from
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
@@ -48,7 +48,9 @@ class Deletion:
         name = self.state.scope.name
         if self.state.scope.kind == "cube":
             condition, datasets = self.condition, self.datasets
-            change_again(self.store, name, lambda c: c.delete(condition, datasets), history)
+            retry_transaction_on_conflict(
+                self.store, name, lambda c: c.delete(condition, datasets), history
+            )
         else:
             delete_from(self.store, name, self.condition, history)
         return find_scope(self.store._store, name).version

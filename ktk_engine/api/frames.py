@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
-from ktk_engine.warehouse.returned_rows import refuse_index
+from ktk_engine.warehouse.returned_rows import is_of, refuse_index
 from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def rows_of(name: str, frame: Frame) -> Rows:
         rows: Rows = frame
     elif isinstance(frame, pa.RecordBatch):
         rows = pa.Table.from_batches([frame])
-    elif _is_of("pandas", frame):
+    elif is_of("pandas", frame):
         rows = _of_pandas(name, frame)
-    elif _is_of("pyspark.sql", frame):
-        rows = _of_spark(name, frame)
+    elif is_of("pyspark.sql", frame):
+        rows = frame
     elif hasattr(frame, "__arrow_c_stream__"):
         rows = _of_stream(name, frame)
     elif _is_iterable_of_frames(frame):
@@ -85,12 +85,6 @@ def _is_iterable_of_frames(frame: object) -> bool:
     return isinstance(frame, Iterable) and not held
 
 
-def _is_of(package: str, frame: object) -> bool:
-    """Whether a frame is one of a package, which is not imported to find out."""
-    module = type(frame).__module__
-    return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
-
-
 def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
     refuse_index(frame, f"Dataset {name}: the pandas frame")
     names = list(frame.columns)
@@ -107,17 +101,6 @@ def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
             f"Dataset {name}: pandas' rows cannot be converted: {str(error).rstrip('.')}. Give the "
             "column one type that is not sparse, for instance by astype. Nothing was written."
         ) from error
-
-
-def _of_spark(name: str, frame: Any) -> Any:
-    from ktk_engine.spark.jvm import is_classic
-
-    if not is_classic(frame.sparkSession):
-        raise DataError(
-            f"Dataset {name}: rows of Spark Connect cannot be written: take a classic session. "
-            "Nothing was written."
-        )
-    return frame
 
 
 def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.plan.open_relation import open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
-from ktk_engine.progress import starting_spark
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -77,15 +74,11 @@ class OpenedStore:
 
     def _scanner(self, session: SparkSession | None) -> Scanner:
         """What reads this store's files in a new session over a session's context."""
-        from ktk_engine.spark.jvm import is_classic
         from ktk_engine.spark.read.scan import Scanner
-        from ktk_engine.spark.session.session import is_running, new_session, start_session
+        from ktk_engine.spark.session.connect import any_session
+        from ktk_engine.spark.session.session import session_for_frames
+        from ktk_engine.spark.session.spark_job import spark_job
 
-        if session is not None and not is_classic(session):
-            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
-        if session is None:
-            with nullcontext() if is_running() else starting_spark():
-                own = start_session()
-        else:
-            own = new_session(session)
+        with spark_job():  # a server may have ended the session
+            own = any_session() if session is None else session_for_frames(session)
         return Scanner(own, self._store, self._scratch, self._known.footers)

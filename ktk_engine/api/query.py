@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 from itertools import chain
-from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.group_condition import group_condition
-from ktk_engine.errors import ConfigurationError, LocalEngineError, QueryError, SessionError
+from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.extras import need
 from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
@@ -22,6 +20,7 @@ from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.progress import Progress, telling
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,17 +35,23 @@ Engine: TypeAlias = Literal["auto", "local", "spark"]
 T = TypeVar("T")
 
 
-def _installed(module: str) -> ModuleType:
-    """Import a library that only some queries need."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise ConfigurationError(
-            f"to_{module} needs {module}, which is not installed in this environment: "
-            f"`pip install {module}`. to_arrow needs nothing more."
-        ) from None
+def check_for_polars(schema: pa.Schema) -> None:
+    """Refuse columns that Polars has no type for, with a sentence where it would panic.
+
+    Raises:
+        QueryError: with their names.
+    """
+    wide = [field.name for field in schema if _has_wide_decimal(field.type)]
+    if wide:
+        raise QueryError(
+            f"Polars has no decimals of more than {MAX_DECIMAL_PRECISION} digits: "
+            f"{', '.join(f'`{name}`' for name in wide)}. Query.to_arrow gives them."
+        )
+
+
+def _has_wide_decimal(t: pa.DataType) -> bool:
+    within = (t.field(number).type for number in range(t.num_fields))
+    return pa.types.is_decimal256(t) or any(map(_has_wide_decimal, within))
 
 
 class Query:
@@ -98,7 +103,6 @@ class Query:
                 starts Spark, or takes the session that runs.
 
         Raises:
-            QueryError: the session is one of Spark Connect.
             SessionError: Spark or Java is missing, or Java is too old.
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
@@ -228,10 +232,13 @@ class Query:
             >>> cube.query(["gust"]).to_polars()["gust"].max()
             31.0
         """
-        polars = _installed("polars")
-        frame: pl.DataFrame = polars.from_arrow(
-            self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        )
+        need("polars", "A DataFrame of Polars", "polars")
+        import polars as pl
+
+        check_for_polars(self._schema)
+        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame), "of a table Polars makes a frame"
         return frame
 
     def to_duckdb(
@@ -259,7 +266,9 @@ class Query:
             >>> cube.query(["gust"]).to_duckdb().aggregate("max(gust)").fetchall()
             [(31.0,)]
         """
-        duckdb = _installed("duckdb")
+        need("duckdb", "A relation of DuckDB", "duckdb")
+        import duckdb
+
         rows = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
         relation: DuckDBPyRelation = (connection or duckdb).from_arrow(rows)
         return relation
@@ -330,17 +339,20 @@ class Query:
 
             frame = self.spark(session)
             with spark_job():
-                return frame.count()
+                return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
         with self._loaded.state.reading():
             return self._answered(local, by_spark, session, engine)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+    @property
+    def _schema(self) -> pa.Schema:
         from ktk_engine.local.answer import plan_schema
 
-        schema = plan_schema(self.plan, self.plan.columns)
-        reader = pa.RecordBatchReader.from_batches(schema, self.to_batches())
+        return plan_schema(self.plan, self.plan.columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+        reader = pa.RecordBatchReader.from_batches(self._schema, self.to_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def arrow_groups(

@@ -270,15 +270,17 @@ class Relation(ABC):
 
     def publish(
         self,
-        formats: str | None = "delta",
+        formats: str | Sequence[str] | None = (),
         dataset: str | None = None,
         *,
         kartothek: bool | None = None,
     ) -> Self:
-        """Let other engines read it: a Delta log beside the files follows every commit.
+        """Let other engines read it: a Delta log, or Iceberg metadata, follows every commit.
 
         Args:
-            formats: `delta`; None to publish it no more. Does not count with `kartothek`.
+            formats: `delta`, `iceberg` or both, beside those in which it is published already;
+                without any these are brought up to date, or it is published as Delta. None to
+                publish it no more. Does not count with `kartothek`.
             dataset: id of the only dataset of a cube to publish; None for all of them.
             kartothek: whether documents for Kartothek are written with each commit, as they are
                 from the start. False deletes them: a commit then costs the same however many files
@@ -289,8 +291,8 @@ class Relation(ABC):
 
         Raises:
             ConfigurationError: an unknown format.
-            PublishError: Delta cannot say what it holds, with the columns and what to do; nothing
-                was changed.
+            PublishError: a format cannot say what it holds, with the columns and what to do;
+                nothing was changed.
 
         Examples:
             >>> cube.publish("delta", dataset="weather")
@@ -302,8 +304,7 @@ class Relation(ABC):
         elif formats is None:
             stop_publishing(store, self.name, dataset, said)
         else:
-            check_formats(formats)
-            publish_datasets(store, self.name, dataset, said)
+            publish_datasets(store, self.name, dataset, said, check_formats(formats))
         return self._changed()
 
     def rename(self, name: str) -> Self:

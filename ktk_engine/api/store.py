@@ -129,6 +129,7 @@ class Store(OpenedStore):
         seed: str = "seed",
         indexes: Collection[str] = (),
         suppress_index_on: Collection[str] = (),
+        index_dimensions: Literal["always", "never"] = "always",
         partition_on: Mapping[str, Sequence[str]] | None = None,
         metadata: Metadata | None = None,
         overwrite: bool = False,
@@ -146,6 +147,7 @@ class Store(OpenedStore):
             seed: id of the seed dataset, which says which cells exist.
             indexes: further columns that get a secondary index, in every dataset that has them.
             suppress_index_on: dimension columns of the seed dataset that get none.
+            index_dimensions: `never` gives none of them an index.
             partition_on: dataset id -> columns, for enrichments that are laid out in another way.
             metadata: dataset id -> what you want to note of it, as JSON knows it. It stays when the
                 dataset is rebuilt.
@@ -175,7 +177,7 @@ class Store(OpenedStore):
             names_of("partition_by", partition_by),
             seed,
             frozenset(names_of("indexes", indexes)),
-            frozenset(names_of("suppress_index_on", suppress_index_on)),
+            frozenset(_without_index(index_dimensions, suppress_index_on, dimension_columns)),
         )
         frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
         state = resolve(self._store, cube_scope(cube.prefix))
@@ -342,3 +344,16 @@ class Store(OpenedStore):
         """
         loaded = open_relation(self._store, name, version, timestamp, self._known)
         return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)
+
+
+def _without_index(
+    said: str, named: Collection[str], dimension_columns: Sequence[str]
+) -> tuple[str, ...]:
+    """Dimension columns of the seed dataset that get no index."""
+    if said not in ("always", "never"):
+        raise ConfigurationError(
+            f"index_dimensions must be always or never, but is {said!r}. Nothing was written."
+        )
+    if said == "never":
+        return names_of("dimension_columns", dimension_columns)
+    return names_of("suppress_index_on", named)

@@ -27,7 +27,7 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import deleting_condition, row_condition
 from ktk_engine.warehouse.author import python_history
-from ktk_engine.write.recompute import compute_again
+from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import Staging, staged
 
@@ -155,7 +155,7 @@ def transaction(
         yield Transaction(store, staging)
 
 
-def change_again(
+def retry_transaction_on_conflict(
     store: OpenedStore,
     name: str,
     change: Callable[[Transaction], None],
@@ -178,7 +178,7 @@ def change_again(
             change(changes)
         return changes.committed
 
-    return compute_again(store._store, cube_scope(name), run)
+    return retry_on_conflict(store._store, cube_scope(name), run)
 
 
 def build(

@@ -23,11 +23,11 @@ from ktk_engine.store.key import check_new_uuid
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import compute_again
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
@@ -69,7 +69,7 @@ def write_table(
     if target.uuid not in state.datasets or mode == "overwrite":
         build(objects, rows, target, context, state=state)
     elif mode == "append":
-        build(objects, rows, target, context, Retained("append"), state)
+        build(objects, rows, target, context, WriteMode("append"), state)
     else:
         _merge(store, target, rows, names_of("key", key), context)
 
@@ -86,7 +86,7 @@ def delete_from(
             delete_rows(staging, name, condition, store._known)
         return staging.done.state if staging.done else None
 
-    return compute_again(store._store, scope_of(name), run)
+    return retry_on_conflict(store._store, scope_of(name), run)
 
 
 def _merge(
@@ -104,7 +104,7 @@ def _merge(
         with staged(state, f"merge into {target.uuid}", context.history) as staging:
             merge_table(staging, target, new, key, store._known)
 
-    compute_again(store._store, target.scope, run)
+    retry_on_conflict(store._store, target.scope, run)
 
 
 def _target(

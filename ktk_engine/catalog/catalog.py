@@ -198,14 +198,21 @@ def _datasets(
 ) -> dict[str, DatasetEntry | None]:
     """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
-    for state in _states(store, "cube", cubes):
+    known = _by_cube(published)
+    for state in _states(store, "cube", cubes, known):
         found |= {uuid: item.entry for uuid, item in state.datasets.items()}
         for uuid in state.unpublished_removals:
             found.pop(uuid, None)
-    known = frozenset(published)
-    hidden = [name for name in tables if name not in known]
-    for state in _states(store, "dataset", hidden):
+    hidden = [name for name in tables if name not in found]
+    for state in _states(store, "dataset", hidden, {}):
         found |= dict.fromkeys(state.datasets)
+    return found
+
+
+def _by_cube(uuids: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for uuid in uuids:
+        found[split_uuid(uuid)[0]].append(uuid)
     return found
 
 
@@ -213,8 +220,13 @@ def _call(listing: Callable[[], list[str]]) -> list[str]:
     return listing()
 
 
-def _states(store: ObjectStore, kind: str, names: Iterable[str]) -> list[State]:
-    return ask_all(store, lambda name: resolve(store, LogScope(kind, name)), names)
+def _states(
+    store: ObjectStore, kind: str, names: Iterable[str], published: Mapping[str, list[str]]
+) -> list[State]:
+    """Resolve scopes; what is published of each is listed already."""
+    return ask_all(
+        store, lambda name: resolve(store, LogScope(kind, name), published.get(name, ())), names
+    )
 
 
 def _logged(store: ObjectStore, kind: str) -> list[str]:

@@ -18,7 +18,12 @@ from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import class_name, normalize
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.rows import ArrowRows
-from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own, small_rows
+from ktk_engine.write.small_files import (
+    MAXIMUM_BYTES,
+    arrow_compares_unlike_spark,
+    is_small,
+    small_rows,
+)
 
 _PLACE, _FOUND = "__ktk_place", "__ktk_found"
 
@@ -151,7 +156,7 @@ def check_exact(types: pa.Schema, names: Sequence[str]) -> None:
     """
     for name in names:
         found = types.field(name).type
-        if is_sparks_own(found):
+        if arrow_compares_unlike_spark(found):
             raise NotByArrowError(
                 Reason.CLASS,
                 f"`{name}` is of class {class_name(found)}, whose values cannot be a key: they "

@@ -12,7 +12,7 @@ from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
-from ktk_engine.spark.jvm import select_names
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.changed_rows import DecidedRows, Sides

@@ -36,10 +36,10 @@ from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
-from ktk_engine.write.recompute import Source, recompute
-from ktk_engine.write.retained import Conditions
+from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def change_rows(
         with persisted(wanted.rows) as rows:
             return change_in(stage, scanner, wanted.change, rows)
 
-    return recompute(scanner.store, target, wanted, write, context)
+    return retry_write_on_conflict(scanner.store, target, wanted, write, context)
 
 
 def change_in(

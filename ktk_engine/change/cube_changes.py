@@ -19,7 +19,6 @@ from ktk_engine.log.state import State
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
 from ktk_engine.write.checked_write import Planned, check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import (
     Rows,
     as_stored,
@@ -30,6 +29,7 @@ from ktk_engine.write.rows import (
 )
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 
 Metadata = Mapping[str, Mapping[str, Any]]
 Layouts = Mapping[str, Sequence[str]]
@@ -131,7 +131,7 @@ def append_rows(staging: Staging, rows: Mapping[str, Rows], metadata: Metadata) 
     for name, item in rows.items():
         target = _existing(staging.state, name, metadata.get(name, {}))
         stored[name], target = as_stored(item, target, staging.state, keeps_rows=True)
-        writes.append(Planned(target, schema_of(stored[name]), Retained("append")))
+        writes.append(Planned(target, schema_of(stored[name]), WriteMode("append")))
     _write(staging, writes, stored)
 
 

@@ -21,7 +21,7 @@ from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
-from ktk_engine.write.recompute import Source, recompute, source_of
+from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, names_of_columns, schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -108,7 +108,7 @@ def merge(
             updates = RowChanges(count - gone, updated=gone)
             return replace(done, changes=updates if by.strategy == "merge" else done.changes)
 
-    return recompute(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
 
 
 def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:

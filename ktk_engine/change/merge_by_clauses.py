@@ -19,7 +19,7 @@ from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import session_zone
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import Source, recompute, source_of
+from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, names_of_columns
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
@@ -71,7 +71,7 @@ def merge_by_clauses(
             change = clauses.change(known.unique_key, on, columns, updated)
             return change_in(stage, scanner, change, new)
 
-    return recompute(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
 
 
 def _qualified(text: str, alias: str, schema: pa.Schema, zone: str) -> str:

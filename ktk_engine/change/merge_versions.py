@@ -33,8 +33,8 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.key_conditions import counted_keys
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import persisted
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.version_rows import (
@@ -50,11 +50,11 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
-from ktk_engine.write.recompute import Source, recompute
-from ktk_engine.write.retained import Conditions
+from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import as_stored
-from ktk_engine.write.small_files import is_sparks_own
+from ktk_engine.write.small_files import arrow_compares_unlike_spark
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def merge_versions(
             stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
             return _merge_into(stage, scanner, versions, staged)
 
-    return recompute(scanner.store, target, changes, write, context)
+    return retry_write_on_conflict(scanner.store, target, changes, write, context)
 
 
 def _merge_into(
@@ -228,7 +228,9 @@ def _keys(
     rows: DataFrame, few: pa.Table | None, kinds: Sequence[str], names: Sequence[str]
 ) -> NewKeys:
     """The keys of changed rows; without another job where all are known."""
-    if few is None or any(is_sparks_own(few.schema.field(name).type) for name in names):
+    if few is None or any(
+        arrow_compares_unlike_spark(few.schema.field(name).type) for name in names
+    ):
         return find_keys(rows, names)
     return NewKeys(rows, *counted_keys(_changed(few, *kinds), names))
 

@@ -12,10 +12,10 @@ from ktk_engine.change.equal_columns import equal_columns
 from ktk_engine.conditions.condition import And, Condition, Or, conjuncts
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.jvm import is_deterministic, select_names
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.sql.implied_condition import implied_condition
-from ktk_engine.spark.write.changed_rows import named_columns, where_any, where_matching
+from ktk_engine.spark.sql.implied_condition import Narrowing, implied_condition
+from ktk_engine.spark.write.changed_rows import named_columns
 from ktk_engine.sql.row_change import RowChange
 from ktk_engine.types.type_class import normalize
 from ktk_engine.write.new_keys import NewKeys, find_keys
@@ -62,27 +62,26 @@ def find_reach(
     if source is not None and (change.of("matched") or change.of("not matched")):
         keys = _source_keys(base, change, source)
         once = keys is not None and keys.repeated() is None
-        implied = _matching(scanner, base, change, source)
+        narrowing = Narrowing(change.target, [change.on], source, change.source)
+        implied = _implied(scanner, base, narrowing)
         given = keys.conditions(base) if keys is not None else ()
         parts.append(And((implied, *given)))
     if unmatched := change.of("not matched by source"):
         conditions = [clause.condition for clause in unmatched]
-
-        def taken(rows: DataFrame) -> DataFrame:
-            return _same_each_time(where_any(rows.alias(change.target), conditions))
-
-        parts.append(implied_condition(scanner, base.schema, taken))
+        parts.append(_implied(scanner, base, Narrowing(change.target, conditions)))
     if not parts or any(not conjuncts(part) for part in parts):
         return Reach((), once)
     return Reach(conjuncts(parts[0]) if len(parts) == 1 else (Or(tuple(parts)),), once)
 
 
-def _matching(scanner: Scanner, base: Snapshot, change: RowChange, source: DataFrame) -> Condition:
-    def narrow(rows: DataFrame) -> DataFrame:
-        stored = rows.alias(change.target)
-        return _same_each_time(where_matching(stored, source, change.source, change.on))
-
-    return implied_condition(scanner, base.schema, narrow)
+def _implied(scanner: Scanner, base: Snapshot, narrowing: Narrowing) -> Condition:
+    """What the stored rows fulfil; refuses `rand()` and the like: rows are counted first."""
+    if not narrowing.is_deterministic(scanner, base.schema):
+        raise ConfigurationError(
+            "A condition on rows gives another answer each time it is asked (rand(), uuid()). "
+            "Compute it in the source's query. Nothing was written."
+        )
+    return implied_condition(scanner, base.schema, narrowing)
 
 
 def _source_keys(base: Snapshot, change: RowChange, source: DataFrame) -> NewKeys | None:
@@ -107,13 +106,3 @@ def _same_exact_class(stored: pa.DataType, given: pa.DataType) -> bool:
     type_ = normalize(stored)
     inexact = pat.is_nested(type_) or pat.is_floating(type_) or pat.is_null(type_)
     return not inexact and bool(type_.equals(normalize(given)))
-
-
-def _same_each_time(rows: DataFrame) -> DataFrame:
-    """Refuse `rand()` and the like: rows are counted before they are written."""
-    if not is_deterministic(rows):
-        raise ConfigurationError(
-            "A condition on rows gives another answer each time it is asked (rand(), uuid()). "
-            "Compute it in the source's query. Nothing was written."
-        )
-    return rows

@@ -15,7 +15,7 @@ from ktk_engine.errors import DataError
 from ktk_engine.messages import Message
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.new_keys import find_keys
-from ktk_engine.write.retained import Conditions
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:

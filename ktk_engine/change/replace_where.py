@@ -21,7 +21,7 @@ from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.keys import split_rows
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import Source, recompute, source_of
+from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
@@ -90,7 +90,7 @@ def replace_where(
                 _check_covered(named, new, condition, where)
             return build(scanner.store, new, named, context, state=state)
 
-    return recompute(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
 
 
 def _check_covered(target: Target, new: DataFrame, where: Condition, given: RowFilter) -> None:

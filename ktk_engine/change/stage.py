@@ -24,7 +24,6 @@ from ktk_engine.types.type_class import normalize
 from ktk_engine.write.affected_files import affected_files, cell_columns, goes_whole
 from ktk_engine.write.build import write_rows
 from ktk_engine.write.checked_write import CheckedWrite, check_write
-from ktk_engine.write.retained import Conditions, Retained
 from ktk_engine.write.rows import (
     ArrowRows,
     Rows,
@@ -36,6 +35,7 @@ from ktk_engine.write.rows import (
 from ktk_engine.write.small_files import types_in_spark
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import Conditions, WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
@@ -142,7 +142,7 @@ class Stage:
             rows: what stays of the old rows, and the new rows.
             types: see `put`.
             touched: the files that go.
-            reads: what the rows depend on; see `Retained`.
+            reads: what the rows depend on; see `WriteMode`.
             new_count: number of new rows.
             before: how many rows the files have that readers see.
         """
@@ -187,7 +187,7 @@ class Stage:
         return replace(
             self.write,
             target=target,
-            retained=Retained("files", touched, reads),
+            retained=WriteMode("files", touched, reads),
             gate=self.write.gate.of_rows(target, types),
         )
 
@@ -201,7 +201,7 @@ def start_stage(
         ConfigurationError: the dataset is laid out in another way.
         TypeClassError: columns break the rules of type classes.
     """
-    write = check_write(schema_of(rows), target, state, Retained("files"), context)
+    write = check_write(schema_of(rows), target, state, WriteMode("files"), context)
     given = names_of_columns(rows)
     new = selected(rows, [name for name in write.gate.committed.names if name in given])
     return Stage(write, state.snapshot(target.uuid), new, footers)

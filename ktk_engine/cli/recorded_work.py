@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.gate.target import Target
-from ktk_engine.spark.jvm import end_jvm
+from ktk_engine.spark.client.classic import end_jvm
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,9 @@ def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
     """
     numbers = pa.repeat(pa.scalar(0, pa.int32()), count)
     for position, column in enumerate(values):
+        if position == 0 and _is_ascending(column):
+            numbers = pa.array(np.arange(count, dtype=np.int32))
+            continue
         codes = pc.dictionary_encode(column, null_encoding="encode")
         if position == 0:
             numbers = codes.indices
@@ -25,3 +29,13 @@ def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
         )
         numbers = pc.dictionary_encode(both).indices  # keep the numbers small
     return numbers
+
+
+def _is_ascending(values: pa.Array) -> bool:
+    """Whether each value is above the one before: as compacted files lie, one a partition."""
+    if values.null_count or len(values) < 2:
+        return False
+    try:
+        return bool(pc.all(pc.less(values[:-1], values[1:])).as_py())
+    except pa.ArrowNotImplementedError:  # a type without an order
+        return False

@@ -16,11 +16,13 @@ from ktk_engine.cube.user_metadata import user_metadata
 from ktk_engine.describe.history import HistoryEntry, history_entry
 from ktk_engine.describe.stats import footer_rows, listed_bytes, partition_count
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
-from ktk_engine.log.chain import read_chain
+from ktk_engine.files.index_segment_file import gone_pairs
+from ktk_engine.log.chain import read_chain, read_entry
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
+from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.index_segment import pairs_of
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
@@ -39,8 +41,8 @@ class DatasetDescription:
         dimension_columns: those of the cube's dimensions that it has, in order.
         partition_keys: how its files are laid out.
         indexes: columns with a secondary index, sorted.
-        segments: of indices that are stored in segments: column -> number of `segments`, and of
-            `pairs` of value and file, also of files that are gone.
+        segments: of indices that are stored in segments: column -> number of `segments`, of
+            `pairs` of value and file, and of those that are of files that are `gone`, if asked.
         rows: stored rows; None if unknown (files of another program).
         files: data files; None if unknown.
         bytes: their size in bytes; None if unknown.
@@ -50,6 +52,10 @@ class DatasetDescription:
         column_comments: column -> what people say of it.
         metadata: what else people and other programs note of it.
         published: whether Kartothek readers see this version.
+        documented: the version that its document for Kartothek shows; None without one of ours.
+        documented_at: when that was committed, ISO 8601; empty if unknown.
+        documents: whether each commit writes it.
+        published_as: in which other formats every commit is published, sorted.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
         relation: name by which SQL knows it.
@@ -72,6 +78,10 @@ class DatasetDescription:
     column_comments: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False
+    documented: int | None = None
+    documented_at: str = ""
+    documents: bool = True
+    published_as: tuple[str, ...] = ()
     note: str = ""
     problem: str = ""
     relation: str = ""
@@ -141,28 +151,35 @@ class Summary:
     problem: str = ""
 
 
-def describe(store: ObjectStore, name: str, *, count_rows: bool = False) -> CubeDescription:
+def describe(
+    store: ObjectStore, name: str, *, count_rows: bool = False, count_gone: bool = False
+) -> CubeDescription:
     """Describe a cube, or a plain table.
 
     Args:
         store: where it lives.
         name: the cube's name, or the table's.
         count_rows: read the footers of other programs' files to count their rows.
+        count_gone: read the segments of indices to count the pairs of files that are gone.
 
     Raises:
         DatasetNotFoundError: nothing has this name; the message says what exists.
     """
-    return describe_state(find_scope(store, name), count_rows=count_rows)
+    return describe_state(find_scope(store, name), count_rows=count_rows, count_gone=count_gone)
 
 
-def describe_state(state: State, *, count_rows: bool = False) -> CubeDescription:
+def describe_state(
+    state: State, *, count_rows: bool = False, count_gone: bool = False
+) -> CubeDescription:
     """Describe a cube or table at some version; see `describe`."""
     snapshots = {uuid: _snapshot(state, uuid) for uuid in state.datasets}
     specification, problem = _specification(state, snapshots)
     items = [
-        _with_snapshot(state, uuid, snapshots[uuid], specification, count_rows)
+        _with_snapshot(state, uuid, snapshots[uuid], specification, count_rows, count_gone)
         for uuid in state.datasets
     ]
+    declined = any(item is not None and not item.has_documents for item in snapshots.values())
+    items = [replace(item, documents=not declined) for item in items]
     items.sort(key=lambda item: (item.role != "seed", item.id))
     return CubeDescription(
         name=state.scope.name,
@@ -187,7 +204,7 @@ def describe_dataset(state: State, uuid: str) -> DatasetDescription:
     Raises:
         ForeignWriterError: nobody can tell what it holds.
     """
-    return _with_snapshot(state, uuid, state.snapshot(uuid), None, False)
+    return _with_snapshot(state, uuid, state.snapshot(uuid), None, False, False)
 
 
 def list_contents(store: ObjectStore) -> list[Summary]:
@@ -283,6 +300,7 @@ def _with_snapshot(
     snapshot: Snapshot | None,
     specification: CubeSpecification | None,
     count_rows: bool,
+    count_gone: bool,
 ) -> DatasetDescription:
     item = state.datasets[uuid]
     role = "table"
@@ -294,6 +312,8 @@ def _with_snapshot(
         uuid=uuid,
         role=role,
         published=_is_published(item),
+        documented=item.stamp.version if item.stamp else None,
+        documented_at=_documented_at(state, item),
         note=_note(item),
         problem=item.problem,
         relation=relation_name(uuid, item.entry),
@@ -308,13 +328,11 @@ def _with_snapshot(
         rows = footer_rows(state.store, snapshot)
     return replace(
         described,
+        published_as=tuple(sorted(snapshot.published_as)),
         dimension_columns=_dimensions(snapshot, specification),
         partition_keys=snapshot.partition_keys,
         indexes=tuple(sorted(snapshot.with_index)),
-        segments={
-            name: {"segments": len(items), "pairs": pairs_of(items)}
-            for name, items in snapshot.index_segments.items()
-        },
+        segments=_segments(state.store, snapshot, count_gone),
         rows=rows,
         files=snapshot.file_table.num_rows,
         bytes=size,
@@ -324,6 +342,30 @@ def _with_snapshot(
         column_comments=snapshot.comments.columns,
         metadata=user_metadata(snapshot.metadata),
     )
+
+
+def _segments(
+    store: ObjectStore, snapshot: Snapshot, count_gone: bool
+) -> dict[str, dict[str, int]]:
+    found = {}
+    for name, items in snapshot.index_segments.items():
+        found[name] = {"segments": len(items), "pairs": pairs_of(items)}
+        if count_gone:
+            alive = living(snapshot.file_column("position"), snapshot.next_number)
+            found[name]["gone"] = gone_pairs(store, items, alive)
+    return found
+
+
+def _documented_at(state: State, item: DatasetState) -> str:
+    """When the version was committed that a document shows."""
+    if item.stamp is None or state.head is None:
+        return ""
+    if item.stamp.version == state.version:
+        return state.head.time.isoformat()
+    try:
+        return read_entry(state.store, state.scope, item.stamp.version)[0].time.isoformat()
+    except KtkError:
+        return ""  # `check` says what is wrong with the log
 
 
 def _is_published(item: DatasetState) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.format.file_digest import FileDigest, named_damage, read_tail, read_whole
+from ktk_engine.snapshot.stored_files import arrow_memory
 from ktk_engine.store.interface import ObjectStore
 
 _BUFFER_BYTES = 1 << 20
@@ -98,7 +99,7 @@ def read_row_groups(
     with named_damage(store, key):
         # How many values a page of nested values holds is in its header, which has no checksum.
         if digest is not None and has_nested(schema, names):
-            source = pa.BufferReader(read_whole(store, key, digest))
+            source = pa.BufferReader(arrow_memory(read_whole(store, key, digest)))
         else:
             source = _open(store, key, metadata, names, chosen, digest)
         with source, _parquet(source, metadata) as file:

@@ -49,19 +49,22 @@ def _is_ordered(type_: pa.DataType) -> bool:
     )
 
 
-def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Join the statistics of row groups into one row for the file."""
-    columns: dict[str, pa.Array] = {}
+def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> dict[str, pa.Scalar]:
+    """Join the statistics of row groups into those of the file."""
+    found: dict[str, pa.Scalar] = {}
     for item in schema:
         if _is_ordered(item.type):
             for name, pick in (("min", pc.min), ("max", pc.max)):
                 values = [part[f"{name}.{item.name}"] for part in parts]
-                extremes = pa.array(values, values[0].type)
-                value = shortened(pick(extremes), name)
-                columns[f"{name}.{item.name}"] = pa.array([value], extremes.type)
+                t, value = values[0].type, values[0]
+                if len(values) > 1:
+                    value = pick(pa.array(values, t))
+                value = shortened(value, name)
+                known = isinstance(value, pa.Scalar)
+                found[f"{name}.{item.name}"] = value if known else pa.scalar(value, t)
         nulls = sum(part[f"nulls.{item.name}"] for part in parts)
-        columns[f"nulls.{item.name}"] = pa.array([nulls], pa.int64())
-    return pa.table(columns)
+        found[f"nulls.{item.name}"] = pa.scalar(nulls, pa.int64())
+    return found
 
 
 def shortened(value: pa.Scalar, side: str) -> Any:

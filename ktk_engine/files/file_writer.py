@@ -29,8 +29,9 @@ from ktk_engine.files.file_statistics import (
     statistics_of,
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
+from ktk_engine.files.report_rows import FAILURE, FINDING, UNSUPPORTED, ReportRows
 from ktk_engine.files.sorted_batches import equal_neighbours
-from ktk_engine.files.task_values import SegmentPlace, TaskValues, to_ipc
+from ktk_engine.files.task_values import SegmentPlace, TaskValues
 from ktk_engine.format.label import partition_path, path_problem
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -40,24 +41,6 @@ from ktk_engine.types.type_class import plain_type
 
 # A reader that takes a row group as one piece needs this, and a few copies of it.
 ROW_GROUP_BYTES = 64 << 20
-REPORT_SCHEMA = pa.schema(
-    [
-        pa.field("kind", pa.string()),
-        pa.field("label", pa.string()),
-        pa.field("key", pa.string()),
-        pa.field("rows", pa.int64()),
-        pa.field("bytes", pa.int64()),
-        pa.field("column", pa.string()),
-        pa.field("payload", pa.binary()),
-        pa.field("tail", pa.int64()),
-        pa.field("tail_digest", pa.binary()),
-        pa.field("digest", pa.binary()),
-        pa.field("cells", pa.binary()),
-        pa.field("task", pa.int64()),
-        pa.field("number", pa.int64()),
-    ]
-)
-FILE, FINDING, FAILURE, UNSUPPORTED = "file", "finding", "failure", "unsupported"
 
 
 @dataclass(frozen=True)
@@ -137,23 +120,25 @@ def write_files(
             or may have died with files behind them; it is part of every file's name.
 
     Yields:
-        Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns
-        or `segment`s of all files, a `finding` for each rule that rows break, a `failure` of the
-        store, what is `unsupported` by Arrow. After any of these nothing more is written.
+        Rows of `REPORT_SCHEMA`, once it has said them of many files: `file`s and their
+        `statistics`, an `index` for each index column or `segment`s of all files, a `finding` for
+        each rule that rows break, a `failure` of the store, what is `unsupported` by Arrow. After
+        any of the last three nothing more is written.
     """
     writer = _TaskWriter(job, task, attempt)
     try:
         for batch in batches:
             if batch.num_rows:
                 writer.add(batch)
+                yield from writer.reports.ready()
         writer.close_file()
         writer.close_indices()
     except StoreError as error:
         # A traceback of Spark's would be no message for a person.
-        writer.rows.append({"kind": FAILURE, "payload": error.message.to_json().encode()})
+        writer.reports.add({"kind": FAILURE, "payload": error.message.to_json().encode()})
     except pa.ArrowNotImplementedError as error:
         found = f"Arrow {pa.__version__} cannot write a column: {error}"
-        writer.rows.append({"kind": UNSUPPORTED, "payload": found.encode()})
+        writer.reports.add({"kind": UNSUPPORTED, "payload": found.encode()})
     finally:
         writer.abandon()
     yield from writer.report()
@@ -166,7 +151,6 @@ class _TaskWriter:
     job: WriteJob
     task: int
     attempt: int
-    rows: list[dict[str, Any]] = field(default_factory=list)
     findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
     path: str | None = None
@@ -176,11 +160,13 @@ class _TaskWriter:
     open_file: _OpenFile | None = None
     last_cell: pa.Table | None = None
     values: dict[str, TaskValues] = field(init=False)
+    reports: ReportRows = field(init=False)
 
     def __post_init__(self) -> None:
         job, schema = self.job, self.job.plain_schema
+        self.reports = ReportRows(self.task)
         self.values = {
-            name: TaskValues(job.store, job.segments, name, schema.field(name).type, self.task)
+            name: TaskValues(job.store, job.segments, name, schema.field(name).type)
             for name in job.index_columns
         }
 
@@ -227,7 +213,9 @@ class _TaskWriter:
     def close_indices(self) -> None:
         """Finish what the indices need of all files."""
         if not self.findings:
-            self.rows += [row for known in self.values.values() for row in known.close()]
+            for known in self.values.values():
+                for row in known.close():
+                    self.reports.add(row)
 
     def abandon(self) -> None:
         """Drop a file that was not finished."""
@@ -236,17 +224,15 @@ class _TaskWriter:
             self.open_file = None
 
     def report(self) -> Iterator[pa.RecordBatch]:
-        """All rows about this task."""
-        rows = self.rows + [
-            {"kind": FINDING, "column": item["column"], "payload": json.dumps(item).encode()}
-            for item in self.findings.values()
-        ]
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=REPORT_SCHEMA)
+        """All rows about this task that are left."""
+        for item in self.findings.values():
+            said = json.dumps(item).encode()
+            self.reports.add({"kind": FINDING, "column": item["column"], "payload": said})
+        yield from self.reports.ready(0)
 
     def _finish(self) -> None:
         if self.open_file is not None:
-            self.rows.append(self.open_file.close())
+            self.reports.add_file(*self.open_file.close())
             self.open_file = None
 
     def _flush(self, count: int) -> None:
@@ -259,9 +245,9 @@ class _TaskWriter:
         table = pa.concat_tables(self.waiting)
         if self.open_file is None:
             number, base = self.count, self._base_label()
-            self.open_file = _OpenFile(self.job, base, self.path or "", self.task, number)
+            self.open_file = _OpenFile(self.job, base, self.path or "", number)
             for known in self.values.values():
-                known.open(self.open_file.label, self.open_file.key, number)
+                known.open(self.open_file.label, number)
         self.open_file.write(table.slice(0, count))
         for name, known in self.values.items():
             known.add(table[name].slice(0, count))
@@ -376,9 +362,9 @@ class _TaskWriter:
 class _OpenFile:
     """One parquet file that is being written."""
 
-    def __init__(self, job: WriteJob, base: str, path: str, task: int, number: int) -> None:
+    def __init__(self, job: WriteJob, base: str, path: str, number: int) -> None:
         self.job = job
-        self.task, self.number, self.path = task, number, path
+        self.number, self.path = number, path
         self.label = join_key(path, base) if path else base
         self.key = join_key(job.uuid, "table", f"{self.label}.parquet")
         self.stored = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
@@ -423,16 +409,15 @@ class _OpenFile:
         """Bytes written so far."""
         return self._sink.tell()
 
-    def close(self) -> dict[str, Any]:
-        """Finish the file and report it."""
+    def close(self) -> tuple[dict[str, Any], dict[str, pa.Scalar]]:
+        """Finish the file; gives what is reported of it, and its statistics."""
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()
             self._drop_bounds_beside_nan()
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
-        return {
-            "kind": FILE,
+        row = {
             "label": self.label,
             "key": self.key,
             "rows": self.rows,
@@ -441,10 +426,9 @@ class _OpenFile:
             "tail_digest": digest.tail_digest,
             "digest": digest.digest,
             "cells": self._cells.digest(),
-            "task": self.task,
             "number": self.number,
-            "payload": to_ipc(merge_statistics(self.statistics, self.schema)),
         }
+        return row, merge_statistics(self.statistics, self.schema)
 
     def _drop_bounds_beside_nan(self) -> None:
         """End the file with a footer without the bounds of row groups that hold NaN.

@@ -5,8 +5,9 @@ See docs/design/scale.md, Indices in segments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,10 @@ from ktk_engine.format.index_file import VALUE, IndexGroups
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 FILE, FOLDER = "file", "folder"
 _ROW_GROUP = 10_000
@@ -214,6 +219,31 @@ def read_segment(
     return read_row_groups(
         store, segment.key, footer.metadata, footer.schema, segment.digest, names, groups
     )
+
+
+def gone_pairs(
+    store: ObjectStore, segments: Iterable[IndexSegment], alive: npt.NDArray[np.bool_]
+) -> int:
+    """Count the pairs of files that are gone; reads the numbers of all files.
+
+    Args:
+        store: where the segments lie.
+        segments: of one column.
+        alive: of each number, whether the dataset has its file.
+
+    Raises:
+        FormatError: a segment is damaged.
+        ObjectNotFoundError: one is missing.
+    """
+    gone = 0
+    for segment in segments:
+        footer = read_segment_footer(store, segment)
+        found = read_row_groups(
+            store, segment.key, footer.metadata, footer.schema, segment.digest, [FILE]
+        )
+        numbers = found[FILE].to_numpy() + segment.first
+        gone += len(numbers) - int(alive[numbers[numbers < len(alive)]].sum())
+    return gone
 
 
 def numbered(pairs: pa.Table, first: int) -> pa.Table:

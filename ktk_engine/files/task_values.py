@@ -9,14 +9,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.files import index_runs
 from ktk_engine.files.index_runs import IndexRuns, new_segment_key
+from ktk_engine.files.report_rows import INDEX, SEGMENT, to_ipc
 from ktk_engine.store.interface import ObjectStore
 
-INDEX, SEGMENT = "index", "segment"
 # A task with more pairs of a column than this writes them as a segment; else it reports them.
 REPORTED_PAIRS = 50_000
 
@@ -45,25 +46,23 @@ class TaskValues:
         place: where there; None reports all pairs.
         column: the column.
         type: its plain type.
-        task: number of the task.
     """
 
     store: ObjectStore
     place: SegmentPlace | None
     column: str
     type: pa.DataType
-    task: int
-    _file: tuple[str, str, int] = ("", "", 0)
+    _file: tuple[str, int] = ("", 0)
     _parts: list[pa.Array] = field(default_factory=list)
     _part_pairs: int = 0
-    _done: list[tuple[tuple[str, str, int], pa.Array]] = field(default_factory=list)
+    _done: list[tuple[tuple[str, int], pa.Array]] = field(default_factory=list)
     _done_pairs: int = 0
     _runs: IndexRuns | None = None
 
-    def open(self, label: str, key: str, number: int) -> None:
+    def open(self, label: str, number: int) -> None:
         """Go on to the task's next file."""
         self._finish()
-        self._file = (label, key, number)
+        self._file = (label, number)
 
     def add(self, values: pa.ChunkedArray) -> None:
         """Take values of rows of the file."""
@@ -77,12 +76,11 @@ class TaskValues:
         """Give the rows of the report, after the last file."""
         self._finish()
         if self._runs is None:
-            return [self._reported(*file, values) for file, values in self._done]
+            return [self._reported()] if self._done else []
         return [
             {
                 "kind": SEGMENT,
                 "column": self.column,
-                "task": self.task,
                 "payload": json.dumps(item.as_json()).encode(),
             }
             for item in self._runs.finish()
@@ -104,20 +102,14 @@ class TaskValues:
                 self.store, lambda: new_segment_key(place.folder, place.uuid), self.type
             )
         if self._runs is not None:
-            for (label, _, number), pairs in self._done:
+            for (label, number), pairs in self._done:
                 self._runs.add(pairs, number, label)
             self._done = []
 
-    def _reported(self, label: str, key: str, number: int, values: pa.Array) -> dict[str, Any]:
-        payload = to_ipc(pa.table({"value": values}))
-        file = {"label": label, "key": key, "task": self.task, "number": number}
-        return {"kind": INDEX, "column": self.column, "payload": payload, **file}
-
-
-def to_ipc(table: pa.Table) -> bytes:
-    """Give a table as bytes of Arrow's stream format."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    def _reported(self) -> dict[str, Any]:
+        """The values of all files; two parts of a large one may share some."""
+        numbers = np.repeat([number for (_, number), _ in self._done],
+                            [len(values) for _, values in self._done])  # fmt: skip
+        values = pa.chunked_array([values for _, values in self._done], self.type)
+        table = pa.table({"value": values, "number": pa.array(numbers, pa.int64())})
+        return {"kind": INDEX, "column": self.column, "payload": to_ipc(table.combine_chunks())}

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError, StoreError
-from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, UNSUPPORTED, WriteJob
-from ktk_engine.files.task_values import INDEX, SEGMENT
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.report_rows import (
+    FAILURE,
+    FILE,
+    FINDING,
+    INDEX,
+    SEGMENT,
+    STATISTICS,
+    UNSUPPORTED,
+)
 from ktk_engine.format.label import partition_table
 from ktk_engine.messages import Message
 from ktk_engine.snapshot.index_segment import IndexSegment, segment_of_json
@@ -76,63 +85,87 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
         StoreError: the store failed in a task.
         DataError: this version of Arrow cannot write a column.
     """
-    unsupported = report.filter(pa.compute.equal(report["kind"], UNSUPPORTED))["payload"]
+    unsupported = _of(report, UNSUPPORTED)["payload"]
     if len(unsupported):
         raise DataError(
             f"Dataset {job.uuid}: {unsupported[0].as_py().decode()}. Cast the column, or install a "
             "newer pyarrow. Nothing was committed."
         )
-    failures = report.filter(pa.compute.equal(report["kind"], FAILURE))["payload"].to_pylist()
+    failures = _of(report, FAILURE)["payload"].to_pylist()
     if failures:
         more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""
         raise StoreError(Message(Message.from_json(failures[0].decode()), more))
-    files = report.filter(pa.compute.equal(report["kind"], FILE))
-    segments = report.filter(pa.compute.equal(report["kind"], SEGMENT))
-    # A segment counts the files of its task, so these follow each other.
-    by = [(name, "ascending") for name in ("task", "number")] if segments.num_rows else "label"
-    files = files.sort_by(by)
+    by_task = [("task", "ascending"), ("number", "ascending")]
+    files = _of(report, FILE).drop_columns(["payload"]).sort_by(by_task).combine_chunks()
+    statistics = [_from_ipc(item) for item in _payloads(_of(report, STATISTICS).sort_by(by_task))]
+    segments = _of(report, SEGMENT)
     return WriteReport(
-        files=_files(files, job),
-        index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),
+        files=_files(files, statistics, job, by_label=not segments.num_rows),
+        index_values=_index_values(_of(report, INDEX), files, job),
         index_segments=_index_segments(segments, files, job),
-        findings=_findings(report.filter(pa.compute.equal(report["kind"], FINDING))),
+        findings=_findings(_of(report, FINDING)),
     )
 
 
-def _files(report: pa.Table, job: WriteJob) -> pa.Table:
-    labels = report["label"].to_pylist()
-    payloads = report["payload"].to_pylist()
-    statistics = None
-    if payloads:
-        statistics = pa.concat_tables([_from_ipc(payload) for payload in payloads])
-    partitions = (
-        partition_table(labels, job.partition_keys, job.schema)
-        if job.partition_keys
-        else pa.table({})
-    )
-    columns: dict[str, Any] = {
-        name: report[name].to_pylist()
-        for name in ("rows", "bytes", "tail", "tail_digest", "digest", "cells")
-    }
-    columns["physical"] = [0] * len(labels)
-    columns["commit"] = [job.name] * len(labels)
-    columns["own"] = [True] * len(labels)
-    return files_table(labels, report["key"].to_pylist(), partitions, columns, statistics)
+def _of(report: pa.Table, kind: str) -> pa.Table:
+    return report.filter(pc.equal(report["kind"], kind))
+
+
+def _payloads(rows: pa.Table) -> list[bytes]:
+    found: list[bytes] = rows["payload"].to_pylist()
+    return found
+
+
+def _files(
+    report: pa.Table, statistics: Sequence[pa.Table], job: WriteJob, *, by_label: bool
+) -> pa.Table:
+    """The table of files.
+
+    A segment counts the files of its task, so those follow each other where there are any.
+    """
+    bounds = pa.concat_tables(statistics).combine_chunks() if statistics else None
+    if by_label:
+        order = pc.sort_indices(report, [("label", "ascending")])
+        report, bounds = report.take(order), bounds.take(order) if bounds is not None else None
+    labels = report["label"].combine_chunks()
+    partitions = pa.table({})
+    if job.partition_keys:
+        partitions = partition_table(labels.to_pylist(), job.partition_keys, job.schema)
+    names = ("rows", "bytes", "tail", "tail_digest", "digest", "cells")
+    columns: dict[str, Any] = {name: report[name].combine_chunks() for name in names}
+    columns["physical"] = np.zeros(len(labels), np.int32)
+    columns["commit"] = pa.repeat(job.name, len(labels))
+    columns["own"] = pa.repeat(True, len(labels))
+    keys = report["key"].combine_chunks()
+    return files_table(labels, keys, partitions, columns, bounds)
 
 
 def _index_values(
-    report: pa.Table, job: WriteJob
+    report: pa.Table, files: pa.Table, job: WriteJob
 ) -> dict[str, tuple[pa.ChunkedArray, pa.DictionaryArray]]:
-    found = {}
+    """The values that tasks reported, with their files."""
+    first, names, found = _first_of_task(files), files["label"].combine_chunks(), {}
     for name in job.index_columns:
-        rows = report.filter(pa.compute.equal(report["column"], name))
-        tables = [_from_ipc(payload) for payload in rows["payload"].to_pylist()]
-        numbers = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
-        names = rows["label"].combine_chunks()
-        labels = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), names)
+        rows = report.filter(pc.equal(report["column"], name))
+        tables = [_from_ipc(payload) for payload in _payloads(rows)]
+        tasks = rows["task"].to_pylist()
+        places = [
+            pc.add(table["number"], first[task]) for task, table in zip(tasks, tables, strict=True)
+        ]
         type_ = job.plain_schema.field(name).type
         values = [chunk for table in tables for chunk in table["value"].chunks]
+        numbers = [chunk.cast(pa.int32()) for place in places for chunk in place.chunks]
+        indices = pa.chunked_array(numbers, pa.int32()).combine_chunks()
+        labels = pa.DictionaryArray.from_arrays(indices, names)
         found[name] = (pa.chunked_array(values, type_), labels)
+    return found
+
+
+def _first_of_task(files: pa.Table) -> dict[int, int]:
+    """Where each task's files begin."""
+    found: dict[int, int] = {}
+    for place, task in enumerate(files["task"].to_pylist()):
+        found.setdefault(task, place)
     return found
 
 
@@ -140,9 +173,7 @@ def _index_segments(
     report: pa.Table, files: pa.Table, job: WriteJob
 ) -> dict[str, tuple[IndexSegment, ...]]:
     """The segments, counted from the first file of all."""
-    first: dict[int, int] = {}
-    for place, task in enumerate(files["task"].to_pylist()):
-        first.setdefault(task, place)
+    first = _first_of_task(files)
     found: dict[str, tuple[IndexSegment, ...]] = {}
     for row in report.select(["column", "task", "payload"]).to_pylist():
         name, t = row["column"], job.plain_schema.field(row["column"]).type

@@ -18,6 +18,7 @@ DATA_SUFFIX = ".parquet"
 TABLE = "table"
 INDICES = "indices"
 DELTA_LOG = "_delta_log"
+ICEBERG_METADATA = "metadata"
 
 
 def document_key(uuid: str) -> str:

@@ -7,7 +7,7 @@ from ktk_engine.errors import ConsistencyError
 from ktk_engine.gate.layout import check_layout
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
-from ktk_engine.log.builder import Builder
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
@@ -56,7 +56,7 @@ def _unowned(target: Target, owner: Owner) -> Message:
     )
 
 
-def _of_other_owner(target: Target, owner: Owner, found: Builder) -> Message:
+def _of_other_owner(target: Target, owner: Owner, found: DbtNode) -> Message:
     return Message(
         f"Dataset {target.uuid} is built by {found}, and {owner} would write to it. Nothing was "
         "written. ",

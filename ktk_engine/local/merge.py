@@ -8,7 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ktk_engine.local.merge_run import MergeRun, arrow_limits
-from ktk_engine.local.read.folded_rows import folded_rows
+from ktk_engine.local.read.aggregate_partially import aggregate_partially
 from ktk_engine.local.stream import stream
 from ktk_engine.local.take import BATCH_BYTES, BATCH_ROWS, batches_of
 from ktk_engine.local.task import Task
@@ -24,7 +24,11 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
     do.
     """
     batches = _batches(run, task)
-    yield from batches if task.folding is None else _limited(folded_rows(batches, task.folding))
+    yield from (
+        batches
+        if task.partial_aggregate is None
+        else _limited(aggregate_partially(batches, task.partial_aggregate))
+    )
 
 
 def _batches(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:

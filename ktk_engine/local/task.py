@@ -11,7 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.local.cell_range import CellRange
-from ktk_engine.plan.folding import Folding
+from ktk_engine.plan.partial_aggregate import PartialAggregate
 from ktk_engine.plan.plan import Join
 
 _VARIABLE_WIDTH = 32
@@ -57,7 +57,7 @@ class Task:
     distinct: tuple[str, ...]  # each combination of values gives one row; empty: all rows
     range: CellRange  # the task's cells, and the columns that can cut them further
     rows: int  # approximate number of seed rows
-    folding: Folding | None = None
+    partial_aggregate: PartialAggregate | None = None
 
     @property
     def bytes(self) -> int:

@@ -104,7 +104,7 @@ def tasks(
                 distinct,
                 piece.range,
                 piece.rows,
-                plan.folding,
+                plan.partial_aggregate,
             )
         )
     return found

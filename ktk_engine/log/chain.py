@@ -11,9 +11,12 @@ from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.log.entry import LogEntry, digest, parse_entry
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
+_PAGE = 1_000  # names that a store lists in one request
+_PROBES = 16  # entries that are looked for at once
 _NAME = re.compile(r"[0-9]{20}\.json")
 
 
@@ -45,6 +48,52 @@ def logged_versions(store: ObjectStore, scope: LogScope, since: int = 0) -> list
     folder, _, first = scope.entry_key(since).rpartition("/")
     names = store.list_names(folder, since=first if since > 0 else "")
     return [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
+
+
+def newest_version(store: ObjectStore, scope: LogScope, since: int = 0) -> int:
+    """Find the newest version of a log.
+
+    A listing takes a request for each thousand versions. A long log is not listed from its start:
+    entries that are there are looked for until few can come after one of them, and then listed.
+
+    Args:
+        store: where the log lives.
+        scope: whose log.
+        since: a version that is known to be there.
+
+    Returns:
+        0 if there is none since then.
+    """
+    if store.is_remote and not since:
+        folder = scope.entry_key(0).rpartition("/")[0]
+        names = store.list_names(folder, at_most=_PAGE)
+        found = [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
+        if len(names) < _PAGE:
+            return found[-1] if found else 0
+        since = _near_the_end(store, scope, found[-1]) if found else 0
+    versions = logged_versions(store, scope, since)
+    return versions[-1] if versions else 0
+
+
+def _near_the_end(store: ObjectStore, scope: LogScope, low: int) -> int:
+    """Find a version, at or after one that is there, that few can come after.
+
+    Where an entry is missing it finds an earlier one, after which more are listed.
+    """
+    high: int | None = None
+    while high is None or high - low > _PAGE:
+        if high is None:
+            probes = [low + (_PAGE << doubled) for doubled in range(_PROBES)]
+        else:
+            step = -(-(high - low) // _PROBES)
+            probes = [*range(low + step, high, step)]
+        there = ask_all(store, lambda n: store.exists(scope.entry_key(n)), probes)
+        for version, is_there in zip(probes, there, strict=True):
+            if not is_there:
+                high = version
+                break
+            low = version
+    return low
 
 
 def read_entry(store: ObjectStore, scope: LogScope, version: int) -> tuple[LogEntry, str]:

@@ -23,7 +23,7 @@ from ktk_engine.log.chain import read_entries, refuse_gap
 from ktk_engine.log.change.conflict import (
     change_record,
     check_conflicts,
-    check_given_up,
+    check_expired_keys,
     check_needed,
     check_tags,
 )
@@ -39,11 +39,11 @@ from ktk_engine.log.entry import (
 )
 from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.new_snapshots import NewSnapshots
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -118,16 +118,16 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
     staged = store if isinstance(store, StagedStore) and store.is_staged else None
     if staged is not None:
         transaction = stageable(staged, base, transaction)
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
         written: list[str] = []
         refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
                 transaction.reads.check_unchanged(head)
-                entry, snapshots = _prepare(head, transaction, attempt, given_up, written)
+                entry, snapshots = _prepare(head, transaction, attempt, expired_keys, written)
         except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
-            head = _advance(head, transaction, given_up)
+            head = _advance(head, transaction, expired_keys)
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
@@ -141,7 +141,7 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
             return publish(done) if publish else done
         _drop_snapshots(head, written)
         store.backoff.pause(attempt + 1)
-        head = _advance(head, transaction, given_up)
+        head = _advance(head, transaction, expired_keys)
     raise CommitConflictError(
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
         "was committed. Run it again."
@@ -161,14 +161,14 @@ def check_commit(base: State, transaction: Transaction) -> State:
     Raises:
         KtkError: see `commit`.
     """
-    given_up: set[str] = set()
-    head = _advance(base, transaction, given_up)
+    expired_keys: set[str] = set()
+    head = _advance(base, transaction, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
     if head.version == base.version:
         return base
     with head.reading():
         transaction.reads.check_unchanged(head)
-        _rebased(head, transaction, 1, given_up)
+        _rebased(head, transaction, 1, expired_keys)
     return head
 
 
@@ -202,7 +202,7 @@ def _drop_snapshots(head: State, keys: Sequence[str]) -> None:
         _LOGGER.warning("Snapshots of a lost attempt are left to the clean-up: %s", error)
 
 
-def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State:
+def _advance(head: State, transaction: Transaction, expired_keys: set[str]) -> State:
     """Move to the newest entry and judge what came in between."""
     newest = resolve(head.store, head.scope)
     _refuse_foreign(newest, transaction)
@@ -211,7 +211,7 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
     ):
         if transaction.exact:
             raise CommitConflictError(f"Version {entry.version} came first. Nothing was committed.")
-        given_up.update(entry.deleted)
+        expired_keys.update(entry.deleted)
         check_needed(entry, transaction.deleted)
         check_tags(entry, transaction.tags)
         for change in transaction.changes:
@@ -229,14 +229,14 @@ def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
 
 
 def _prepare(
-    head: State, transaction: Transaction, attempt: int, given_up: set[str], written: list[str]
+    head: State, transaction: Transaction, attempt: int, expired_keys: set[str], written: list[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
     """Build the entry on top of a head: rebase, check, write snapshots.
 
     Args:
         written: takes the keys of what is written.
     """
-    before, after = _rebased(head, transaction, attempt, given_up)
+    before, after = _rebased(head, transaction, attempt, expired_keys)
     changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
     _forget_earlier_lives(head, transaction)
     stored = NewSnapshots(head, transaction.commit, attempt, written)
@@ -253,7 +253,7 @@ def _prepare(
 
 
 def _rebased(
-    head: State, transaction: Transaction, attempt: int, given_up: set[str]
+    head: State, transaction: Transaction, attempt: int, expired_keys: set[str]
 ) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
     """The snapshots of a head, and what the changes make of them; checked."""
     removed = {change.uuid for change in transaction.changes if change.rebase is None}
@@ -267,8 +267,8 @@ def _rebased(
             _refuse_left_out(before.get(change.uuid), change)
             after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
     transaction.check(after)
-    check_given_up(
-        [after[change.uuid] for change in transaction.changes if change.rebase], given_up
+    check_expired_keys(
+        [after[change.uuid] for change in transaction.changes if change.rebase], expired_keys
     )
     return before, after
 
@@ -385,7 +385,7 @@ def _tags(head: State, transaction: Transaction) -> dict[str, int]:
     return {name: version for name, version in sorted(tags.items()) if version is not None}
 
 
-def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
+def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
     """Put the entry into its slot: the commit. False if another has the slot.
 
     From here on the write's fate is unknown, until the store has said what the slot holds. To
@@ -393,7 +393,7 @@ def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
     """
     store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)
     unanswered: Exception | None = None
-    write.fate = Fate.UNKNOWN
+    write.fate = CommitStatus.UNKNOWN
     for failures in range(store.backoff.tries):
         if failures:
             store.backoff.pause(failures)
@@ -403,14 +403,14 @@ def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
         except Exception as error:
             if isinstance(error, StoreError) and error.nothing_written:
                 if unanswered is None:  # no put before this one can land later on
-                    write.fate = Fate.NOT_COMMITTED
+                    write.fate = CommitStatus.NOT_COMMITTED
                     raise
                 break
             # The answer was lost, perhaps not the put: only reading back can tell.
             unanswered = error
             mine = _is_mine(store, key, data, entry.commit)
         if mine is not None:
-            write.fate = Fate.COMMITTED if mine else Fate.NOT_COMMITTED
+            write.fate = CommitStatus.COMMITTED if mine else CommitStatus.NOT_COMMITTED
             return mine
     raise CommitStateUnknownError(
         Message(

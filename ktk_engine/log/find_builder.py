@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_chain
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import DatasetEntry, LogEntry
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
@@ -15,7 +15,7 @@ _BUILDS = frozenset({"rebuild", "append", "replace"})
 _NODES = ("model.", "seed.", "snapshot.")
 
 
-def builder_of(state: State, uuid: str) -> Builder | None:
+def builder_of(state: State, uuid: str) -> DbtNode | None:
     """Tell which dbt node builds a dataset.
 
     Entries of older versions do not say so; there the newest commit of a node that wrote rows
@@ -34,7 +34,7 @@ def builder_of(state: State, uuid: str) -> Builder | None:
 
 def builder_at(
     store: ObjectStore, scope: LogScope, uuid: str, where: DatasetEntry
-) -> Builder | None:
+) -> DbtNode | None:
     """Tell which dbt node had built a dataset at a version; see `builder_of`.
 
     Args:
@@ -44,11 +44,11 @@ def builder_at(
         where: where that version has it.
     """
     if where.node is not None:
-        return Builder(where.node, where.project) if where.node else None
+        return DbtNode(where.node, where.project) if where.node else None
     for entry in _changes_backwards(store, scope, uuid, where):
         node = entry.history.get("node", "")
         if entry.changes[uuid].operation in _BUILDS and node.startswith(_NODES):
-            return Builder(node, node.split(".")[1])
+            return DbtNode(node, node.split(".")[1])
     return None
 
 

@@ -15,6 +15,7 @@ from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
     DELTA_LOG,
+    ICEBERG_METADATA,
     INDICES,
     TABLE,
     common_metadata_key,
@@ -131,7 +132,7 @@ def find_garbage(
     links = _links(state)
     entries = _entries(links)
     kept = _kept(links, retention, now, state.head.tags if state.head else {})
-    roots = _roots(store, state, kept, _given_up(entries))
+    roots = _roots(store, state, kept, _expired_keys(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
@@ -187,7 +188,7 @@ def _uuids(entries: Sequence[LogEntry], state: State | None = None) -> list[str]
     return sorted(uuids)
 
 
-def _given_up(entries: Sequence[LogEntry]) -> set[str]:
+def _expired_keys(entries: Sequence[LogEntry]) -> set[str]:
     """What clean-ups have deleted, or were about to: dead for ever."""
     return {key for entry in entries for key in entry.deleted}
 
@@ -251,7 +252,7 @@ def _objects(
 ) -> Iterator[ObjectInfo]:
     """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge.
 
-    A Delta log goes with its dataset, and no file of it before.
+    What was published in other formats goes with its dataset, and no file of it before.
     """
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
     for uuid in uuids:
@@ -259,11 +260,17 @@ def _objects(
             folder, _, name = info.key.rpartition("/")
             if "//" in info.key:
                 continue  # documents may name it with one slash
-            if info.key.startswith(f"{uuid}/{DELTA_LOG}/"):
+            if info.key.startswith(f"{uuid}/{DELTA_LOG}/") or _is_iceberg(uuid, info.key):
                 if uuid not in alive:
                     yield info
             elif folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
                 yield info
+
+
+def _is_iceberg(uuid: str, key: str) -> bool:
+    """Whether a file is of what was published as Iceberg; a table may be in its folder, too."""
+    of_iceberg = key.startswith(f"{uuid}/{ICEBERG_METADATA}/")
+    return of_iceberg and key.endswith((".metadata.json", ".avro", "/version-hint.text"))
 
 
 def _leftovers(store: ObjectStore, uuids: Collection[str]) -> Iterator[ObjectInfo]:
@@ -315,7 +322,7 @@ def _kept(
 
 
 def _roots(
-    store: ObjectStore, state: State, kept: Sequence[LogEntry], given_up: set[str]
+    store: ObjectStore, state: State, kept: Sequence[LogEntry], expired_keys: set[str]
 ) -> set[str]:
     """Every key that a kept version or the present documents refer to."""
     roots = set()
@@ -327,11 +334,11 @@ def _roots(
     items = [item for entry in kept for item in entry.datasets.values()]
     wanted = {item.snapshot: item for item in items}
     known: dict[str, FileTable] = {}
-    for key in sorted(wanted.keys() - given_up):
+    for key in sorted(wanted.keys() - expired_keys):
         roots |= wanted[key].snapshots
         found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
         # A living intent may have spared the snapshot alone: what it needs went before.
-        roots |= set() if given_up.intersection(found.segments) else found.keys
+        roots |= set() if expired_keys.intersection(found.segments) else found.keys
         roots |= {
             published_index_key(found.uuid, name, wanted[key].commit)
             for name in found.index_segments

@@ -18,9 +18,9 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.format.parse_json import parse_json
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.remove_traces import remove_traces
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -45,10 +45,10 @@ class Intent:
 
 
 @contextmanager
-def announced(
+def write_intent(
     store: ObjectStore,
     scope: LogScope,
-    write: Write,
+    write: PendingCommit,
     operation: str,
     folders: Collection[str] = (),
 ) -> Iterator[None]:
@@ -86,7 +86,7 @@ def announced(
         yield
     except StoreError as error:
         _tell(error, scope, write)
-        if write.fate is not Fate.NOT_COMMITTED:
+        if write.fate is not CommitStatus.NOT_COMMITTED:
             raise
         raise type(error)(Message(error.message.rstrip("."), ". Nothing was committed.")) from error
     except BaseException as error:
@@ -99,30 +99,32 @@ def announced(
         _end(store, scope, write, folders)
 
 
-def _tell(error: BaseException, scope: LogScope, write: Write) -> None:
+def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
     """Say what became of a commit that was interrupted: the exception does not know it."""
-    if write.fate is Fate.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
+    if write.fate is CommitStatus.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
         return
     look = Remedy("history", name=scope.name)
     stands = {
-        Fate.COMMITTED: "is committed and stays so",
-        Fate.UNKNOWN: f"may be committed; nothing was deleted. Look with: {look}",
+        CommitStatus.COMMITTED: "is committed and stays so",
+        CommitStatus.UNKNOWN: f"may be committed; nothing was deleted. Look with: {look}",
     }
     note = f"{scope}: commit {write.commit} {stands[write.fate]}"
     error.add_note(note)
     _LOGGER.warning(note)
 
 
-def _end(store: ObjectStore, scope: LogScope, write: Write, folders: Collection[str]) -> None:
+def _end(
+    store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
+) -> None:
     """Remove the files of a write that did not commit, then the note of one whose fate is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
     here may hide the block's own outcome.
     """
-    if write.fate is Fate.UNKNOWN:
+    if write.fate is CommitStatus.UNKNOWN:
         return
     try:
-        if write.fate is Fate.NOT_COMMITTED:
+        if write.fate is CommitStatus.NOT_COMMITTED:
             remove_traces(store, scope, write, folders)
         store.delete([scope.intent_key(write.commit)])
     except Exception as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 
 def remove_traces(
-    store: ObjectStore, scope: LogScope, write: Write, folders: Collection[str]
+    store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
 ) -> None:
     """Delete every object that carries the id of a write.
 
@@ -24,7 +24,7 @@ def remove_traces(
     Raises:
         StoreError: the store could not be listed, or not everything was deleted.
     """
-    assert write.fate is Fate.NOT_COMMITTED, "only proof of the contrary deletes files"
+    assert write.fate is CommitStatus.NOT_COMMITTED, "only proof of the contrary deletes files"
     own = join_key(scope.folder, "snapshots", write.commit)
     store.delete(
         [

@@ -22,7 +22,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.stamp import Stamp
-from ktk_engine.log.chain import logged_versions, read_entries, read_entry
+from ktk_engine.log.chain import logged_versions, newest_version, read_entries, read_entry
 from ktk_engine.log.dataset_state import DatasetState, published_stamp, unstamped, without_document
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
 from ktk_engine.log.foreign import snapshot_of_document, with_document
@@ -287,11 +287,17 @@ class State:
         return found.published_like(before)
 
 
-def resolve(store: ObjectStore, scope: LogScope) -> State:
+def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | None = None) -> State:
     """Find a scope's head and compare it with the published documents.
 
     Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
     is written.
+
+    Args:
+        store: where the scope lives.
+        scope: a cube or dataset.
+        published: what `list_documents` has just said of the whole store, for those who resolve
+            many scopes; None lists the documents.
 
     Raises:
         StoreError: the store could not tell.
@@ -299,7 +305,8 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     """
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
-    uuids = _document_uuids(store, scope)
+    listed = _documents(store, scope) if published is None else published
+    uuids = [uuid for uuid in listed if scope.owns(uuid)]
     stamps = ask_all(store, lambda uuid: published_stamp(store, uuid), uuids)
     documents = dict(zip(uuids, stamps, strict=True))
     version, head, sha256 = _find_head(store, scope, documents)
@@ -334,9 +341,8 @@ def _staged_head(store: StagedLogs, scope: LogScope, since: int) -> State:
     return State(store, scope, head.version, head, sha256, datasets, known=store.known)
 
 
-def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
-    prefix = scope.uuid_of("") if scope.kind == "cube" else scope.name
-    return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
+def _documents(store: ObjectStore, scope: LogScope) -> list[str]:
+    return list_documents(store, scope.uuid_of("") if scope.kind == "cube" else scope.name)
 
 
 def _find_head(
@@ -345,9 +351,9 @@ def _find_head(
     """Find the newest entry. A listing shows it also where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
     published = max(stamps.values(), default=0)
-    versions = logged_versions(store, scope, published)
-    if versions:
-        entry, sha256 = read_entry(store, scope, versions[-1])
+    newest = newest_version(store, scope, published)
+    if newest:
+        entry, sha256 = read_entry(store, scope, newest)
         return entry.version, entry, sha256
     if published == 0:
         return 0, None, ""

@@ -9,9 +9,9 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish
 
 
@@ -39,7 +39,7 @@ def change_datasets(
     history: Mapping[str, str] | None = None,
     *,
     checked: bool = True,
-    write: Write | None = None,
+    write: PendingCommit | None = None,
 ) -> ChangeResult:
     """Commit a change that needs no new data files of its own; the cube is checked as it will be.
 
@@ -57,10 +57,10 @@ def change_datasets(
         CommitConflictError: another run changed one of them meanwhile; nothing was committed.
     """
     scope, folders = state.scope, [change.uuid for change in changes] if write else []
-    write = write or Write()
+    write = write or PendingCommit()
     check = CubeCheck(scope.cube if changes and checked else "")
     transaction = Transaction(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
-    with announced(state.store, scope, write, operation, folders):
+    with write_intent(state.store, scope, write, operation, folders):
         done = commit(state, transaction, publish)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

@@ -11,9 +11,9 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -49,8 +49,8 @@ def change_metadata(
             raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
         return replace(base, metadata=changed(base))
 
-    write = Write()
+    write = PendingCommit()
     change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
-    with announced(state.store, state.scope, write, f"{operation} on {uuid}"):
+    with write_intent(state.store, state.scope, write, f"{operation} on {uuid}"):
         commit(state, Transaction(write, (change,), history=history or {}), publish)
     return True

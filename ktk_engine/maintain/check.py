@@ -15,7 +15,7 @@ from ktk_engine.maintain.check_files import check_files
 from ktk_engine.maintain.check_log import check_log, check_published
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.messages import Message
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import Snapshot, check_partition_values
 from ktk_engine.store.interface import ObjectStore
 
@@ -54,7 +54,7 @@ def check(
     name: str,
     only: Collection[str] | None = None,
     deep: bool = False,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Checked:
     """Check a cube or a table.
 
@@ -123,7 +123,7 @@ def check(
 
 
 def check_all(
-    store: ObjectStore, deep: bool = False, progress: Progress = untold
+    store: ObjectStore, deep: bool = False, progress: Progress = no_progress
 ) -> Iterator[Checked]:
     """Check every cube and table of a store, one after the other; see `check`.
 

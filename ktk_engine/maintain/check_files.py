@@ -23,7 +23,7 @@ from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
 from ktk_engine.maintain.check_segments import SegmentCheck
 from ktk_engine.maintain.problem import Problem
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.mismatch import mismatch
@@ -39,7 +39,7 @@ def check_files(
     snapshot: Snapshot,
     deep: bool = False,
     known: Collection[str] = (),
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> list[Problem]:
     """Check every data file and index file of a dataset.
 
@@ -74,7 +74,7 @@ def check_files(
 
 
 def _all(
-    checks: Sequence[Iterator[Problem]], threads: int, progress: Progress = untold
+    checks: Sequence[Iterator[Problem]], threads: int, progress: Progress = no_progress
 ) -> list[Problem]:
     found: list[Problem] = []
     with ThreadPoolExecutor(threads) as pool:

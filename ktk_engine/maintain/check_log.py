@@ -16,9 +16,9 @@ from ktk_engine.log.foreign import has_files_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.publish.delta.delta_log import log_folder
-from ktk_engine.publish.delta.publish_delta import DELTA, check_delta
+from ktk_engine.publish.form import Form
 from ktk_engine.publish.publish import publishes_documents, wanted_version
+from ktk_engine.publish.published_forms import check_form, forms_of
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_files import FileTable
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
@@ -44,7 +44,7 @@ def check_log(state: State, deep: bool = False) -> Iterator[Problem]:
 
 def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
     entries = [link.entry for link in links if link.entry is not None]
-    given_up = {key for entry in entries for key in entry.deleted}
+    expired_keys = {key for entry in entries for key in entry.deleted}
     current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
     wanted = {
         item.snapshot: (uuid, item.snapshot_sha256)
@@ -52,7 +52,7 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
         for uuid, item in entry.datasets.items()
     }
     segments: dict[str, FileTable] = {}
-    for key in sorted(wanted.keys() - given_up - current):
+    for key in sorted(wanted.keys() - expired_keys - current):
         uuid, sha256 = wanted[key]
         try:
             read_snapshot(state.store, key, sha256, segments).verify_segments()
@@ -76,8 +76,8 @@ def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Pro
         return  # nobody is to see it yet
     if publishes_documents(state):
         yield from _document_problems(state, uuid, snapshot)
-    if DELTA in snapshot.published_as:
-        yield from _delta_problems(state, uuid)
+    for form in forms_of(snapshot):
+        yield from _form_problems(form, state, uuid)
 
 
 def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
@@ -118,16 +118,16 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
     yield from _schema_problems(state.store, dataset, snapshot)
 
 
-def _delta_problems(state: State, uuid: str) -> Iterator[Problem]:
-    """What readers of Delta see."""
+def _form_problems(form: Form, state: State, uuid: str) -> Iterator[Problem]:
+    """What readers of a published form see."""
     try:
-        reason = check_delta(state, uuid)
+        reason = check_form(form, state, uuid)
     except PublishError as error:
-        reason = f"its Delta log still has an older version: {error}"
+        reason = f"its {form.record} still has an older version: {error}"
     if reason and resolve(state.store, state.scope).version == state.version:
         said = Message(f"{reason}. To publish it: ", Remedy.on("publish", state.scope.name))
         dataset = state.scope.dataset_id(uuid)
-        yield Problem(dataset, log_folder(uuid), "", f"version {state.version}", "", said)
+        yield Problem(dataset, form.folder(uuid), "", f"version {state.version}", "", said)
 
 
 def _schema_problems(store: ObjectStore, dataset: str, snapshot: Snapshot) -> Iterator[Problem]:

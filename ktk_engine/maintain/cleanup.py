@@ -27,10 +27,10 @@ from ktk_engine.log.garbage import (
     dataset_folders,
     find_garbage,
 )
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -151,10 +151,10 @@ def run_cleanup(
     version, warning = 0, ""
     if garbage.objects:
         keys = tuple(info.key for info in garbage.objects)
-        write = Write()
+        write = PendingCommit()
         check = _NothingNeeded(frozenset(keys))
         transaction = Transaction(write, (), check, history or {}, deleted=keys)
-        with announced(store, scope, write, "cleanup"):
+        with write_intent(store, scope, write, "cleanup"):
             done = commit(garbage.state, transaction, publish)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go

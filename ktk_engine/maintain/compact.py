@@ -24,17 +24,17 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import announced
-from ktk_engine.log.write import Write
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.write.extension import Extension
+from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.present_rows import in_types, present_batches
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows, write_parquet
+from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
@@ -81,7 +81,7 @@ def compact(
     history: Mapping[str, str] | None = None,
     compression: str = "zstd",
     scanner: Callable[[], Scanner] | None = None,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Compacted:
     """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
 
@@ -103,11 +103,11 @@ def compact(
         LocalEngineError: a piece of the rows does not fit into this process's memory.
     """
     state, base = compaction.state, compaction.snapshot
-    store, write = state.store, Write()
+    store, write = state.store, PendingCommit()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
     place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
     doing = f"compact {base.uuid}"
-    with state.reading(), announced(store, state.scope, write, doing, [base.uuid]):
+    with state.reading(), write_intent(store, state.scope, write, doing, [base.uuid]):
         merged = compact_indices(place, base, compaction.indices, compaction.files)
         role = role_of(state.scope, base)
 
@@ -213,7 +213,7 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
 
 def _extension(
     compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
-) -> Extension:
+) -> AppendedFiles:
     """What puts the new files in the place of the old ones."""
     base = compaction.snapshot
     stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
@@ -224,5 +224,5 @@ def _extension(
         file_table=report.files,
         physical_schemas=(stored,),
     )
-    retained = Retained("files", compaction.files, verb="compact")
-    return Extension(place, retained, base, addition, report)
+    retained = WriteMode("files", compaction.files, verb="compact")
+    return AppendedFiles(place, retained, base, addition, report)

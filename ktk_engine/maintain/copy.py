@@ -28,17 +28,17 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
 from ktk_engine.snapshot.index_segment import IndexSegment
@@ -155,7 +155,7 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
 
 
 def run_copy(
-    plan: CopyPlan, history: Mapping[str, str] | None = None, progress: Progress = untold
+    plan: CopyPlan, history: Mapping[str, str] | None = None, progress: Progress = no_progress
 ) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 
@@ -172,12 +172,12 @@ def run_copy(
         CommitConflictError: another run changed the target meanwhile; nothing was committed.
         StoreError: a store failed; nothing was committed.
     """
-    source, target, write = plan.source, plan.target, Write()
+    source, target, write = plan.source, plan.target, PendingCommit()
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
     said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}
     folders = tuple(plan.datasets.values())
-    with source.reading(), announced(store, scope, write, operation, folders):
+    with source.reading(), write_intent(store, scope, write, operation, folders):
         done_files = count()
 
         def tell() -> None:
@@ -230,7 +230,7 @@ def _change(
     relation, builder = "", None
     if plan.keeps_owner and entry is not None:
         relation, builder = entry.relation, builder_of(plan.source, uuid)
-    builder = builder or Builder("", "")
+    builder = builder or DbtNode("", "")
     return DatasetChange(new, "rebuild", rebase, None, role, relation, builder)
 
 

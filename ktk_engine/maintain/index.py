@@ -20,9 +20,9 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
@@ -124,7 +124,7 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     state, scope, store = plan.state, plan.state.scope, plan.state.store
     if not plan.columns:
         return ChangeResult(scope.name, (), state.version)
-    write = Write()
+    write = PendingCommit()
     changes = tuple(
         DatasetChange(
             uuid,
@@ -140,13 +140,13 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
     transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
     operation = f"{verb} {', '.join(columns)} of {scope.name}"
-    with state.reading(), announced(store, scope, write, operation, tuple(plan.columns)):
+    with state.reading(), write_intent(store, scope, write, operation, tuple(plan.columns)):
         done = commit(state, transaction, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 
 
-def _place(state: State, uuid: str, write: Write) -> IndexPlace:
+def _place(state: State, uuid: str, write: PendingCommit) -> IndexPlace:
     folder = state.scope.segment_folder(write.commit)
     return IndexPlace(state.store, uuid, write.commit, folder)
 

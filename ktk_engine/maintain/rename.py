@@ -21,11 +21,11 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
 from ktk_engine.messages import Message, Remedy
@@ -200,8 +200,8 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
         )
     roles = {uuid: role_of(state.scope, state.snapshot(uuid)) for uuid in state.datasets}
     changes = tuple(DatasetChange(uuid, "remove", None, role=roles[uuid]) for uuid in roles)
-    write = Write()
-    with announced(state.store, state.scope, write, f"rename {state.scope.name}"):
+    write = PendingCommit()
+    with write_intent(state.store, state.scope, write, f"rename {state.scope.name}"):
         return commit(
             state, Transaction(write, changes, history=history, exact=True), publish
         ).warning

@@ -58,6 +58,8 @@ def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Ta
     names = [PARTITION_PREFIX + column for column in columns]
     if any(other[name].null_count for name in names):
         return files
+    if all(files[name].equals(other[name]) for name in names):
+        return files
     # Numbered together: as one column, or several.
     both = [pa.concat_arrays([t[name].combine_chunks() for t in (files, other)]) for name in names]
     numbers = partition_numbers(both, files.num_rows + other.num_rows)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
-from ktk_engine.plan.folding import Folding
+from ktk_engine.plan.partial_aggregate import PartialAggregate
 from ktk_engine.snapshot.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
@@ -33,6 +33,19 @@ class PruneStep:
     rows: int | None = None
     bytes: int | None = None
 
+    def plus(self, other: PruneStep) -> PruneStep:
+        """The same tier, which has left over what another one has seen, too."""
+        return replace(
+            self,
+            files=self.files + other.files,
+            rows=_plus(self.rows, other.rows),
+            bytes=_plus(self.bytes, other.bytes),
+        )
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
 
 def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
     """Note what a tier left over.
@@ -48,6 +61,21 @@ def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
 def total_step(snapshot: Snapshot) -> PruneStep:
     """Note what a dataset has."""
     return PruneStep("total", snapshot.file_table.num_rows, "", snapshot.rows, snapshot.bytes)
+
+
+def unread_step(before: Snapshot, after: Snapshot) -> PruneStep:
+    """Note what was left out unread: all files of segments, where one may have mattered.
+
+    Args:
+        before: a dataset.
+        after: the same, narrowed.
+    """
+    rows, nbytes = (
+        0 if before is after else _plus(old, None if new is None else -new)
+        for old, new in ((before.rows, after.rows), (before.bytes, after.bytes))
+    )
+    files = before.file_table.num_rows - after.file_table.num_rows
+    return PruneStep("unread", files, "", rows, nbytes)
 
 
 def _total(values: pa.ChunkedArray) -> int | None:
@@ -126,8 +154,8 @@ class Plan:
         distinct: whether dimensions are dropped after the joins: one row for each value of
             `order_by` and `partition_by`.
         ignored: conditions that Spark alone evaluates.
-        folding: how rows may be put together without a change of the answer, by those who give
-            them piece by piece; None if they may not.
+        partial_aggregate: how rows may be combined piece by piece without a change of the answer;
+            None if they may not.
         limit: how many rows are asked for: the first by `order_by`; without that any of them. None
             means all.
     """
@@ -142,7 +170,7 @@ class Plan:
     partition_by: tuple[str, ...] = ()
     distinct: bool = False
     ignored: tuple[Ignored, ...] = ()
-    folding: Folding | None = None
+    partial_aggregate: PartialAggregate | None = None
     limit: int | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from ktk_engine.files.index_lookup import IndexHits, look_up
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.label import partition_table
 from ktk_engine.plan.overlay import keep_overlaying
-from ktk_engine.plan.plan import PruneStep, prune_step, total_step
+from ktk_engine.plan.plan import PruneStep, prune_step, total_step, unread_step
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
@@ -81,25 +82,30 @@ def prune(
     hits, reason = _index_hits(store, snapshot, conditions, known)
     partitions = _partition_reason(snapshot, conditions)
     snapshot = snapshot.narrowed([item for item in conditions if item.columns <= together])
-    if snapshot.segments:  # what cannot matter is not read
-        folders = (_partitions(snapshot, item.folders) for item in hits)
-        for files in (*folders, *among):
+    narrowed = [snapshot]  # what cannot matter is not read
+    folders = [_partitions(snapshot, item.folders) for item in hits] if snapshot.segments else []
+    for tables in (folders, among if snapshot.segments else ()):
+        for files in tables:
             names = {PARTITION_PREFIX + name for name in together}
             shared = [name for name in files.column_names if name in names]
             snapshot = snapshot.narrowed_to(files.select(shared))
+        narrowed.append(snapshot)
+    by_index, by_others = (unread_step(*pair) for pair in itertools.pairwise(narrowed))
     counted = snapshot.file_table.select(["rows", "bytes"])
     matching = _by_partitions(snapshot, conditions)
-    steps = [total, prune_step("partitions", counted.filter(matching), partitions)]
+    first = prune_step("partitions", counted.filter(matching), partitions)
+    steps = [total, first.plus(by_index).plus(by_others)]
     if partitions:  # none is decided by its partition, so all are left
         steps[1] = replace(total, tier="partitions", reason=partitions)
     for item in hits:
         matching = pc.and_(matching, item.among(snapshot))
-    steps.append(prune_step("index", counted.filter(matching), reason))
+    steps.append(prune_step("index", counted.filter(matching), reason).plus(by_others))
     matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
     left = counted.filter(matching)
-    steps.append(prune_step("statistics", left, _statistics_reason(snapshot, conditions)))
+    last = prune_step("statistics", left, _statistics_reason(snapshot, conditions))
+    steps.append(last.plus(by_others))
     return Pruned(snapshot, matching, tuple(steps))
 
 

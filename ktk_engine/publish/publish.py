@@ -1,4 +1,4 @@
-"""Publishes the head as plain Kartothek files, which any old reader understands, and as Delta.
+"""Publishes the head as plain Kartothek files, for any old reader, and in other forms.
 
 See docs/design/files-and-commits.md, Publishing.
 """
@@ -40,7 +40,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, joined
-from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
+from ktk_engine.publish.published_forms import drop_forms, publish_forms
 from ktk_engine.publish.published_indices import published_indices, too_large
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -57,13 +57,14 @@ def publish(done: Committed) -> Committed:
         bug: it stays committed, and the next writer publishes it.
     """
     store, scope = done.head.store, done.head.scope
-    warning, state = _publish(store, scope, done.state, done.head.known, done.removed)
+    expired_keys = done.entry.deleted
+    warning, state = _publish(store, scope, done.state, done.head.known, done.removed, expired_keys)
     return replace(done, warning=warning, state=state)
 
 
 def publish_head(store: ObjectStore, scope: LogScope) -> str:
     """Bring the published forms of a scope up to its head; gives a warning, as `publish` does."""
-    return _publish(store, scope, None, {}, ())[0]
+    return _publish(store, scope, None, {}, (), ())[0]
 
 
 def _publish(
@@ -72,6 +73,7 @@ def _publish(
     state: State | None,
     known: Mapping[str, Snapshot],
     removed: Collection[str],
+    expired_keys: Collection[str],
 ) -> tuple[str, State | None]:
     """Publish all forms.
 
@@ -86,6 +88,7 @@ def _publish(
         state: what is to be published; None for the newest.
         known: snapshots by key, which need not be read again.
         removed: datasets that were removed lately, perhaps to be built again.
+        expired_keys: keys that a clean-up is about to delete.
 
     Returns:
         A warning, empty if all is published, and the scope as it is published, if that is known.
@@ -96,7 +99,7 @@ def _publish(
     try:
         state = state or resolve(store, scope)
         state.known.update(known)
-        state = _publish_removals(drop_delta_logs(state, removed))
+        state = _publish_removals(drop_forms(state, removed))
         state.known.update(known)
         for uuid in _order(state):
             if not _declines_documents(state):  # it may be newer than it was
@@ -114,7 +117,7 @@ def _publish(
         warning = f"committed, but not published for Kartothek readers yet: {error!r}"
     if state is None:
         return warning, None
-    return joined("; ", filter(None, (warning, publish_delta_logs(state)))), state
+    return joined("; ", filter(None, (warning, publish_forms(state, expired_keys)))), state
 
 
 def _publish_removals(state: State) -> State:

@@ -10,8 +10,8 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishEr
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import announced
-from ktk_engine.log.write import Write
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
@@ -68,7 +68,7 @@ def publish_documents(
             raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
         return replace(base, properties={**base.properties, WITHOUT_DOCUMENTS: not wanted})
 
-    write = Write()
+    write = PendingCommit()
     changes = tuple(
         DatasetChange(
             uuid, "properties", rebase, frozenset(), role_of(state.scope, snapshots[uuid])
@@ -77,5 +77,5 @@ def publish_documents(
     )
     reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
     said = {"reason": reason, **(history or {})}
-    with announced(store, state.scope, write, f"{reason}: {name}"):
+    with write_intent(store, state.scope, write, f"{reason}: {name}"):
         return commit(state, Transaction(write, changes, history=said), publish).warning

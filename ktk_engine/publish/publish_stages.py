@@ -13,12 +13,12 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import Reads, joined_reads
 from ktk_engine.log.change.transaction import Check, Transaction
 from ktk_engine.log.commit import Committed, check_commit, commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.stage.joined_changes import joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -50,7 +50,7 @@ class _Publication:
 
     def commit(self) -> Committed:
         store, write = self.base.store, self.transaction.write
-        with announced(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
+        with write_intent(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
             return commit(self.base, self.transaction, None)
 
 
@@ -111,7 +111,9 @@ def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
     return ask_all(publications[0].store, _Publication.checked, publications)
 
 
-def _fates(store: StagedStore, publications: Sequence[_Publication]) -> dict[LogScope, Fate]:
+def _fates(
+    store: StagedStore, publications: Sequence[_Publication]
+) -> dict[LogScope, CommitStatus]:
     return {item.scope: item.transaction.write.fate for item in publications if item.store is store}
 
 
@@ -134,7 +136,7 @@ def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transactio
     seen = (item for item in changes.values() if item.rebase or item.uuid in base.datasets)
     transactions = [item.transaction for item in commits]
     return Transaction(
-        Write(),
+        PendingCommit(),
         tuple(seen),
         _all_checks([item.check for item in transactions]),
         _one_history([item.history for item in transactions]),

@@ -362,10 +362,10 @@ def _without(files: FileTable, labels: pa.ChunkedArray, others: pa.ChunkedArray)
 
 
 def files_table(
-    labels: Sequence[str],
-    keys: Sequence[str],
+    labels: Sequence[str] | pa.Array,
+    keys: Sequence[str] | pa.Array,
     partitions: pa.Table,
-    columns: Mapping[str, Sequence[int | None]] | None = None,
+    columns: Mapping[str, Any] | None = None,
     statistics: pa.Table | None = None,
 ) -> pa.Table:
     """Build the table of files of a snapshot.
@@ -381,9 +381,12 @@ def files_table(
         A table as `Snapshot.files` describes it.
     """
     count = len(labels)
-    known: dict[str, Any] = {"position": range(count), "label": labels, "key": keys}
+    known: dict[str, Any] = {"position": np.arange(count), "label": labels, "key": keys}
     known.update(columns or {})
-    arrays = {f.name: pa.array(known.get(f.name) or [None] * count, f.type) for f in FILE_FIELDS}
+    arrays = {
+        f.name: pa.array(known[f.name], f.type) if f.name in known else pa.nulls(count, f.type)
+        for f in FILE_FIELDS
+    }
     for item, values in zip(partitions.schema, partitions.columns, strict=True):
         arrays[PARTITION_PREFIX + item.name] = values
     if statistics is not None:

@@ -35,6 +35,8 @@ _TIER = 8  # segments of about one size are merged if there are more, and tiers 
 _MERGED = 2048  # files of a segment; what has more is left to `ktk compact`
 _DEAD = 4  # a segment of which more than this part is gone is written anew
 _REWRITTEN = 8  # segments of one commit for that reason
+# What another file rarely has too: a dictionary of it would only be read and written in addition.
+_DISTINCT = ("position", "label", "key", "tail_digest", "digest", "cells", "min.", "max.")
 
 
 def is_segmented(files: FileTable) -> bool:
@@ -147,7 +149,8 @@ def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
 def _put(store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]) -> pa.Table:
     """Store a segment; gives what a root says of it."""
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
+    repeated = [name for name in rows.column_names if not name.startswith(_DISTINCT)]
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=repeated, write_statistics=False)
     data = sink.getvalue().to_pybytes()
     store.put_if_absent(key, data)
     schema = _no_segments(rows.schema, partitions).schema

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -165,9 +166,10 @@ class StoredFiles(EncodedFiles):
         count = sum(self._footer.row_group(group).num_rows for group in groups)
         there = set(self._stored.names)
         stored = [name for name in columns if name in there]
-        with pq.ParquetFile(pa.BufferReader(data), metadata=self._footer) as file:
+        threads = count * len(stored) > _VALUES_OF_A_THREAD
+        source = pa.BufferReader(arrow_memory(data) if threads else data)
+        with pq.ParquetFile(source, metadata=self._footer) as file:
             # A name with a dot may bring others along, and no names no rows.
-            threads = count * len(stored) > _VALUES_OF_A_THREAD
             table = file.read_row_groups(list(groups), stored, use_threads=threads)
         fields = [self._schema.field(name) for name in columns]
         arrays = [
@@ -175,6 +177,17 @@ class StoredFiles(EncodedFiles):
             for field in fields
         ]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def arrow_memory(data: bytes) -> pa.Buffer:
+    """Give a copy of data in Arrow's own memory, for reads in several threads.
+
+    A thread of Arrow may let go of what it has read when the read is long over. Python's memory
+    needs the interpreter for that, and a process that ends just then is aborted.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
+    return buffer
 
 
 def _completed(stored: pa.Schema, missing: Sequence[pa.Field]) -> pa.Schema:

@@ -5,13 +5,13 @@ Whatever is not here is the same in all of them. See docs/spark.md, Versions.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -40,9 +40,11 @@ def spark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def known_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Give the settings without those that this version does not know."""
-    version = spark_version()
+def known_settings(
+    settings: Mapping[str, str], version: tuple[int, int] | None = None
+) -> dict[str, str]:
+    """Give the settings without those that a version does not know; None for PySpark's own."""
+    version = version or spark_version()
     return {k: v for k, v in settings.items() if _SINCE.get(k, version) <= version}
 
 
@@ -93,10 +95,14 @@ def collect_table(frame: DataFrame) -> pa.Table:
     """Collect the rows of a frame."""
     if spark_version() >= (4, 0):
         return frame.toArrow()
-    classic: Any = frame
+    given: Any = frame
     fields = [pa.field(f.name, to_arrow_type(f.dataType), f.nullable) for f in frame.schema.fields]
     schema = pa.schema(fields)
-    batches = classic._collect_as_arrow()
+    if ".connect." in type(frame).__module__:
+        client = given._session.client
+        found, _ = client.to_table(given._plan.to_proto(client))
+        return found.rename_columns(schema.names).cast(schema)
+    batches = given._collect_as_arrow()
     return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
 
@@ -110,14 +116,21 @@ def create_frame(session: SparkSession, table: pa.Table, schema: StructType | No
 def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) -> DataFrame:
     """Do what 4.0 does, with the means of 3.5."""
     import pyspark  # noqa: F401
-    from pyspark.sql import DataFrame
-    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if schema is None:
         schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     types = [to_arrow_type(field.dataType) for field in schema.fields]
     table = table.cast(pa.schema(zip(schema.names, types, strict=True)))
+    if ".connect." in type(session).__module__:
+        from pyspark.sql.connect import dataframe, plan
+
+        relation = plan.LocalRelation(table, schema.json())
+        frames: Any = dataframe.DataFrame
+        return cast("DataFrame", frames.withPlan(relation, session))
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
     rows = int(session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch"))
     jvm = session._jvm
     stream = session.sparkContext._serialize_to_jvm(
@@ -140,10 +153,13 @@ def classic_class(session: SparkSession, name: str) -> Any:
     return getattr(session._jvm, f"org.apache.spark.sql.{package}{name}")
 
 
-def is_classic_frame(value: Any) -> bool:
-    """Whether a value is a frame of a classic session."""
-    module = "pyspark.sql.classic.dataframe" if spark_version() >= (4, 0) else "pyspark.sql"
-    return isinstance(value, importlib.import_module(module).DataFrame)
+def spark_errors() -> tuple[type[Exception], ...]:
+    """The errors that Spark raises here; those of py4j only where it is in use."""
+    import pyspark  # noqa: F401
+    from pyspark.errors import PySparkException
+
+    classic = sys.modules.get("py4j.protocol")
+    return (PySparkException,) if classic is None else (PySparkException, classic.Py4JError)
 
 
 def all_settings(session: SparkSession) -> dict[str, str]:

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import create_frame
-from ktk_engine.spark.jvm import keeping_active_session
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
@@ -32,11 +32,11 @@ def frame_of_table(
     """Give the rows of a table as a frame.
 
     Args:
-        session: a classic session in UTC.
+        session: a session in UTC.
         table: any table.
         schema: the types that the columns have in Spark; None for those next to Arrow's.
     """
-    with keeping_active_session(session):
+    with client_of(session).keeping_active():
         return create_frame(session, table, schema)
 
 
@@ -44,10 +44,10 @@ def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
     """Give a frame without rows.
 
     Args:
-        session: a classic session.
+        session: any session.
         schema: its columns.
     """
-    with keeping_active_session(session):
+    with client_of(session).keeping_active():
         return session.createDataFrame([], schema)
 
 

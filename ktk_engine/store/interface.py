@@ -189,13 +189,16 @@ class ObjectStore(ABC):
         """
 
     @abstractmethod
-    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+    def list_names(
+        self, folder: str = "", prefix: str = "", since: str = "", at_most: int | None = None
+    ) -> builtins.list[str]:
         """List the names directly in a folder: one shallow listing.
 
         Args:
             folder: key of the folder, without a trailing `/`; empty for the root.
             prefix: the start of the wanted names.
             since: the first wanted name, in code-point order; empty for all of them.
+            at_most: how many names are wanted, the first ones; None for all of them.
 
         Returns:
             The names of objects, and those of sub-folders with a trailing `/`, in code-point

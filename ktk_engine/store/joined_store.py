@@ -74,10 +74,12 @@ class JoinedStore(ObjectStore):
         folder = prefix.partition("/")[0]
         return self.others.get(folder, self.own).list(prefix)
 
-    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+    def list_names(
+        self, folder: str = "", prefix: str = "", since: str = "", at_most: int | None = None
+    ) -> builtins.list[str]:
         """See `ObjectStore.list_names`."""
         store = self.others.get(folder.partition("/")[0], self.own)
-        return store.list_names(folder, prefix, since)
+        return store.list_names(folder, prefix, since, at_most)
 
     def open_read(
         self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()

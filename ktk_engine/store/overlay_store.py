@@ -149,7 +149,9 @@ class OverlayStore(ObjectStore):
                 found[key] = ObjectInfo(key, len(data), time)
         return iter(sorted(found.values(), key=lambda info: info.key))
 
-    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+    def list_names(
+        self, folder: str = "", prefix: str = "", since: str = "", at_most: int | None = None
+    ) -> builtins.list[str]:
         """See `ObjectStore.list_names`.
 
         A folder whose objects were all deleted here is still listed.
@@ -168,7 +170,7 @@ class OverlayStore(ObjectStore):
                 name, slash, _ = key[len(below) :].partition("/")
                 if name.startswith(prefix) and name + slash >= since:
                     names.add(name + slash)
-        return sorted(names)
+        return sorted(names)[:at_most]
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`."""

@@ -113,9 +113,9 @@ def change_schema(
 
     `fail` refuses them all. `append_new_columns` adds new columns, which old files read as null.
     `sync_all_columns` also drops columns. `ignore` leaves the model's new columns out, except for
-    `configured` ones. Otherwise, missing columns are refused, since a rebuild would lose their
-    values. If rows stay, their values do too, so `append_new_columns` accepts missing columns as
-    null, as in dbt.
+    `configured` ones. Only `sync_all_columns` accepts missing columns, since a rebuild would lose
+    their values. If rows stay, their values do too, and `append_new_columns` accepts them as well:
+    new rows have null, as in dbt.
     """
     findings = compare_schemas(committed, model)
     unknown = [item.column for item in findings if item.rule == "unknown"]

@@ -17,7 +17,7 @@ from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges, column_of
-from ktk_engine.write.recompute import compute_again
+from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.staging import staged
 
 
@@ -57,7 +57,7 @@ def _alter_columns(
         with staged(state, f"alter {uuid}", said) as staging:
             alter_columns(staging, uuid, changes, known)
 
-    compute_again(store, scope_of(uuid), run)
+    retry_on_conflict(store, scope_of(uuid), run)
 
 
 def _of_existing(base: Snapshot, changes: ColumnChanges) -> ColumnChanges:

@@ -20,7 +20,7 @@ from ktk_engine.types.schema import check_storable
 from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.recompute import Source
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.retry import Source
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -97,11 +97,11 @@ class _Prepared:
         own = rows.depending_on(self.store, target.uuid)
         return build_from(self.store, own, target, context, self.retained())
 
-    def retained(self) -> Retained | None:
+    def retained(self) -> WriteMode | None:
         """Which old rows stay; None for no change."""
         if not self.command.overwrite:
-            return Retained("append")
-        return Retained("partitions") if self.is_dynamic else None
+            return WriteMode("append")
+        return WriteMode("partitions") if self.is_dynamic else None
 
     @property
     def is_dynamic(self) -> bool:

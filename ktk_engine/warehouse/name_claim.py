@@ -11,7 +11,7 @@ from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.gate.owner import Owner
-from ktk_engine.log.builder import Builder
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
@@ -176,7 +176,7 @@ def _check_view(store: ObjectStore, claim: NameClaim, relation: Relation) -> Non
     view = read_view(store, relation.name)
     if claim.owner is None or view is None or not view.node:
         return
-    builder = Builder(view.node, view.project)
+    builder = DbtNode(view.node, view.project)
     if not claim.owner.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
 
@@ -195,13 +195,13 @@ def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> No
         raise ConsistencyError(_leaving(claim, relation))
 
 
-def _builder_in_cube(store: ObjectStore, relation: Relation) -> Builder | None:
+def _builder_in_cube(store: ObjectStore, relation: Relation) -> DbtNode | None:
     """Who builds a cube's dataset, from the log that listing the relations has read."""
     entry = relation.entry
     if entry is None:
         return None
     if entry.node is not None:
-        return Builder(entry.node, entry.project) if entry.node else None
+        return DbtNode(entry.node, entry.project) if entry.node else None
     state = resolve(store, scope_of(relation.uuid))
     return builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
 
@@ -219,7 +219,7 @@ def _removal(relation: Relation) -> Remedy:
     return Remedy.on("drop", *cube_and_dataset(relation.uuid))
 
 
-def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> Message:
+def _taken(claim: NameClaim, relation: Relation, builder: DbtNode | None) -> Message:
     by = f"built by {builder}" if builder else "whose builder is unknown"
     removal, other = _removal(relation), Remedy("other_name")
     if is_in_cube(claim.uuid):

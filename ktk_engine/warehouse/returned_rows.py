@@ -23,9 +23,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     """
     if isinstance(result, pa.Table):
         return result
-    from ktk_engine.spark.compatibility import is_classic_frame
-
-    if is_classic_frame(result):
+    if is_of("pyspark.sql", result):
         return result
     if type(result).__module__.startswith("pyspark.pandas."):
         refuse_index(result)
@@ -41,6 +39,12 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
             "DataFrame or an Arrow table.",
         )
     )
+
+
+def is_of(package: str, frame: object) -> bool:
+    """Whether a frame is one of a package, which is not imported to find out."""
+    module = type(frame).__module__
+    return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
 
 
 def _as_table(frame: pd.DataFrame) -> pa.Table:

@@ -6,11 +6,11 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import CheckedWrite, check_write
-from ktk_engine.write.recompute import Source, recompute
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import WriteResult
 
 
@@ -19,7 +19,7 @@ def build(
     frame: Rows,
     target: Target,
     context: WriteContext = NO_CONTEXT,
-    retained: Retained | None = None,
+    retained: WriteMode | None = None,
     state: State | None = None,
 ) -> WriteResult:
     """Write a frame as the content of a dataset, or add its rows to what is there.
@@ -64,7 +64,7 @@ def build_from(
     source: Source[Rows],
     target: Target,
     context: WriteContext = NO_CONTEXT,
-    retained: Retained | None = None,
+    retained: WriteMode | None = None,
 ) -> WriteResult:
     """Build a dataset, or add rows to it, as `build` does; computed again if it reads itself.
 
@@ -84,7 +84,9 @@ def build_from(
         return build(store, rows, target, context, retained, state)
 
     may_vanish = bool(context.rebuilt())
-    return recompute(store, target, source, write, context, is_blind=True, may_vanish=may_vanish)
+    return retry_write_on_conflict(
+        store, target, source, write, context, is_blind=True, may_vanish=may_vanish
+    )
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:

@@ -19,8 +19,8 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CheckedWrite:
 
     target: Target
     state: State
-    retained: Retained | None
+    retained: WriteMode | None
     gate: ValidatedWrite
     history: Mapping[str, str]
     claimed: str
@@ -55,7 +55,7 @@ def check_write(
     schema: pa.Schema,
     target: Target,
     state: State,
-    retained: Retained | None,
+    retained: WriteMode | None,
     context: WriteContext,
 ) -> CheckedWrite:
     """Check a write before it has any file.
@@ -154,7 +154,7 @@ class Planned:
 
     target: Target
     schema: pa.Schema
-    retained: Retained | None
+    retained: WriteMode | None
 
 
 def check_writes(
@@ -182,7 +182,7 @@ def check_writes(
     return checked
 
 
-def _check_old_values(base: Snapshot, retained: Retained, gate: ValidatedWrite) -> None:
+def _check_old_values(base: Snapshot, retained: WriteMode, gate: ValidatedWrite) -> None:
     """Refuse a new column if files that stay have one of its name, which was dropped earlier.
 
     Raises:

@@ -31,13 +31,20 @@ def schema_of(rows: Rows) -> pa.Schema:
     if isinstance(rows, ArrowRows):
         return rows.schema
     from ktk_engine.spark.arrow_types import arrow_schema
+    from ktk_engine.spark.session.spark_job import spark_job
 
-    return arrow_schema(rows.schema)
+    with spark_job():  # a server of Spark Connect is asked
+        return arrow_schema(rows.schema)
 
 
 def names_of_columns(rows: Rows) -> list[str]:
     """The names of the columns of rows, in order."""
-    return list(rows.schema.names)
+    if isinstance(rows, ArrowRows):
+        return list(rows.schema.names)
+    from ktk_engine.spark.session.spark_job import spark_job
+
+    with spark_job():
+        return list(rows.columns)
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
@@ -63,7 +70,7 @@ def selected(rows: Rows, names: Sequence[str]) -> Rows:
     """Some columns of rows, which are in memory or Spark's."""
     if isinstance(rows, pa.Table):
         return rows.select(names)
-    from ktk_engine.spark.jvm import select_names
+    from ktk_engine.spark.client.client import select_names
 
     return select_names(rows, names)
 

@@ -28,7 +28,7 @@ def is_small(files: pa.Table, columns: int) -> bool:
     return bool(size <= MAXIMUM_BYTES and rows * columns <= MAXIMUM_VALUES)
 
 
-def is_sparks_own(t: pa.DataType) -> bool:
+def arrow_compares_unlike_spark(t: pa.DataType) -> bool:
     """To Arrow, NaN differs from NaN and -0.0 from 0.0, and it joins no nested values."""
     return bool(pat.is_floating(t) or pat.is_nested(t) or pat.is_null(t))
 

@@ -27,8 +27,8 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.checked_write import CheckedWrite
-from ktk_engine.write.extension import Extension
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -211,7 +211,7 @@ def _change(
         # A column that the new rows lack cannot be configured: its index stays.
         others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
-        extend = Extension(place, retained, base, addition, report, indexes, target.metadata)
+        extend = AppendedFiles(place, retained, base, addition, report, indexes, target.metadata)
         touched = retained.touched(addition)
         change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
         return _claimed(change, target)

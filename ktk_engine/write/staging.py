@@ -11,10 +11,10 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import joined_reads
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed, commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -41,11 +41,11 @@ class Staging:
     operation: str
     history: Mapping[str, str]
     done: Committed | None = None
-    _pending: Write = field(default_factory=Write)
+    _pending: PendingCommit = field(default_factory=PendingCommit)
     _folders: set[str] = field(default_factory=set)
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
     _rows: list[StagedRows] = field(default_factory=list)
-    _announced: ExitStack = field(default_factory=ExitStack)
+    _write_intents: ExitStack = field(default_factory=ExitStack)
 
     @property
     def state(self) -> State:
@@ -83,8 +83,8 @@ class Staging:
         """Let clean-ups know of the write, once it has something to lose."""
         if not self._folders:
             store, scope = self.base.store, self.base.scope
-            intent = announced(store, scope, self._pending, self.operation, self._folders)
-            self._announced.enter_context(intent)
+            intent = write_intent(store, scope, self._pending, self.operation, self._folders)
+            self._write_intents.enter_context(intent)
         self._folders.add(folder)
 
     def _commit(self) -> None:
@@ -111,12 +111,12 @@ class Staging:
 
         A commit that only removes takes nothing over; without this, nobody could bring it back.
         """
-        base, write = self.base, Write()
+        base, write = self.base, PendingCommit()
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
         history = {**self.history, "reason": f"to remove {names}"}
-        with announced(base.store, base.scope, write, f"adopt {base.scope.name}"):
+        with write_intent(base.store, base.scope, write, f"adopt {base.scope.name}"):
             commit(base, Transaction(write, (), history=history), publish)
 
 
@@ -139,6 +139,6 @@ def staged(
         VersionGoneError: a clean-up removed what the changes were computed from.
     """
     staging = Staging(state, operation, history or {})
-    with state.reading(), staging._announced:
+    with state.reading(), staging._write_intents:
         yield staging
         staging._commit()

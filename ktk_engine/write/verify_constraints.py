@@ -12,16 +12,16 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session, session_zone
+from ktk_engine.spark.session.session import session_for_frames, session_zone
 from ktk_engine.spark.write.keys import repeated_key
 from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.affected_rows import rows_of
-from ktk_engine.write.extension import extended
+from ktk_engine.write.appended_files import extended
 from ktk_engine.write.new_keys import find_keys
-from ktk_engine.write.retained import Conditions
 from ktk_engine.write.verify_in_memory import verify_in_memory
+from ktk_engine.write.write_mode import Conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -54,7 +54,7 @@ def verify_constraints(
     Raises:
         DataError: rows break constraints, with an example of each.
     """
-    session = new_session(frame.sparkSession)
+    session = session_for_frames(frame.sparkSession)
     zone = session_zone(session)
     held = verify_in_memory(store, constraints, addition, kept, zone)
     if held is not None:

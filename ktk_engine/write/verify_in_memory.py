@@ -18,9 +18,9 @@ from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_condi
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.extension import extended
-from ktk_engine.write.retained import Conditions
-from ktk_engine.write.small_files import is_small, is_sparks_own, small_rows
+from ktk_engine.write.appended_files import extended
+from ktk_engine.write.small_files import arrow_compares_unlike_spark, is_small, small_rows
+from ktk_engine.write.write_mode import Conditions
 
 
 def verify_in_memory(
@@ -81,7 +81,9 @@ def _compared_rows(
     """The columns that constraints look at; None where a key is Spark's to compare."""
     keys = {name for constraint in constraints for name in constraint.key}
     names = sorted(keys.union(*(rule.columns for rule in rules)))
-    if not names or any(is_sparks_own(addition.schema.field(name).type) for name in keys):
+    if not names or any(
+        arrow_compares_unlike_spark(addition.schema.field(name).type) for name in keys
+    ):
         return None
     return small_rows(store, FooterCache(), addition, 0, names)
 

@@ -17,7 +17,7 @@ class WriteContext:
         history: what the log says of the commit, for people.
         built_by: dataset id -> the dbt model that builds it, for messages; None if unknown.
         full_refresh: whether the dataset is rebuilt, so that column classes may change.
-        reads: what the rows were computed from, as `recompute` has noted it.
+        reads: what the rows were computed from, as `retry_write_on_conflict` has noted it.
         beside: datasets of the cube that lie in other stores, by id: what is written has to fit
             them, and they stay as they are.
         rebuilt: ids of the cube's datasets that the same run is yet to replace, asked each time:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import SMALL_JAVA, Cluster
+from tests.cluster.cluster import Cluster
 from tests.cluster.driver import Driver
+from tests.servers.spark_processes import SMALL_JAVA
 
 
 @pytest.fixture(scope="session")

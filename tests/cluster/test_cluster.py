@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import scenarios
-from tests.cluster.cluster import Cluster, wait_for
+from tests.cluster.cluster import Cluster
+from tests.servers.spark_processes import wait_for
 
 ROUNDS = int(os.environ.get("KTK_CLUSTER_ROUNDS", "1"))
 rounds = pytest.mark.parametrize("number", range(ROUNDS))

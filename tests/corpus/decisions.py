@@ -237,7 +237,7 @@ def _joined(left: pa.DataType, right: pa.DataType, decisions: set[str]) -> pa.Da
 
 
 @dataclass(frozen=True)
-class Write:
+class PendingCommit:
     """What a writing call is about.
 
     Attributes:
@@ -271,7 +271,7 @@ class WritePrediction:
     decisions: frozenset[str]
 
 
-def predict_write(call: Write) -> WritePrediction:
+def predict_write(call: PendingCommit) -> WritePrediction:
     """Predict whether we accept a call that Kartothek refuses, or the reverse.
 
     Args:

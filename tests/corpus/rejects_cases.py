@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, DatasetNotFoundError, KtkError, SpecificationError
-from tests.corpus.decisions import Write, predict_write
+from tests.corpus.decisions import PendingCommit, predict_write
 from tests.corpus.outcome import Outcome
 from tests.support.changes import Target, build, plan_removal
 from tests.support.committed import cube_scope, resolve
@@ -183,10 +183,10 @@ class _Player:
                 )
 
 
-def _facts(case: dict[str, Any], player: _Player, existing: dict[str, pa.Schema]) -> Write:
+def _facts(case: dict[str, Any], player: _Player, existing: dict[str, pa.Schema]) -> PendingCommit:
     """What the rules of the decisions may look at."""
     call = case["calls"][-1]
-    return Write(
+    return PendingCommit(
         operation=case["operation"],
         cube=str(case["cube"]["uuid_prefix"]),
         seed=case["cube"].get("seed_dataset", "seed"),

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.faults.content import Verb
 from tests.faults.system_calls import Fault, Trap
 from tests.faults.verbs import run
 from tests.support.stores import LocalStore
-from tests.support.tiny_bounds import tiny_indices
+from tests.support.tiny_bounds import tiny_bounds, tiny_indices
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PATIENCE = 60  # seconds
@@ -73,10 +73,19 @@ def outcome_of(operation: Callable[[], None]) -> Outcome:
     return replace(outcome, seconds=time.perf_counter() - start)
 
 
-def disturbed(root: Path, verb: Verb, moment: Moment) -> Outcome:
+def bounds(in_segments: bool) -> AbstractContextManager[None]:
+    """Bounds for few rows, which make segments of indices, and maybe of all else.
+
+    Args:
+        in_segments: whether tables of files, too, are stored in segments, which are merged.
+    """
+    return tiny_bounds() if in_segments else tiny_indices(INDEX_FILE_BYTES=1_500)
+
+
+def disturbed(root: Path, verb: Verb, moment: Moment, in_segments: bool = False) -> Outcome:
     """Run an operation in a process of its own, and disturb it."""
     ours, theirs = _CONTEXT.Pipe()
-    child = _CONTEXT.Process(target=_run, args=(theirs, str(root), verb, moment))
+    child = _CONTEXT.Process(target=_run, args=(theirs, str(root), verb, moment, in_segments))
     child.start()
     theirs.close()
     try:
@@ -95,7 +104,7 @@ def disturbed(root: Path, verb: Verb, moment: Moment) -> Outcome:
     return outcome
 
 
-def _run(connection: Connection, root: str, verb: Verb, moment: Moment) -> None:
+def _run(connection: Connection, root: str, verb: Verb, moment: Moment, in_segments: bool) -> None:
     logging.disable()
     store = LocalStore(root)
     calls = 0
@@ -105,7 +114,7 @@ def _run(connection: Connection, root: str, verb: Verb, moment: Moment) -> None:
         connection.send("started")
         trap = Trap(moment.fault, moment.call, moment.after)
         try:
-            with tiny_indices(INDEX_FILE_BYTES=1_500):  # few rows make files into segments
+            with bounds(in_segments):
                 run(store, verb)
         finally:
             calls = trap.calls

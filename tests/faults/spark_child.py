@@ -12,7 +12,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.faults.child import Moment, Outcome, outcome_of
+from tests.faults.child import Moment, Outcome, bounds, outcome_of
 from tests.faults.content import Verb
 from tests.support.stores import LocalStore
 
@@ -23,9 +23,9 @@ _PATIENCE = 180  # seconds
 class SparkChild:
     """A process, its JVM and Python workers: all of one session of the system."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_segments: bool) -> None:
         self._ours, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs,))
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, in_segments))
         self._process.start()
         theirs.close()
 
@@ -64,8 +64,8 @@ class SparkChild:
 class SparkChildren:
     """Keeps the next process warm while one is at work."""
 
-    def __init__(self, ahead: int) -> None:
-        self._ahead = ahead
+    def __init__(self, ahead: int, in_segments: bool) -> None:
+        self._ahead, self._in_segments = ahead, in_segments
         self._waiting: deque[SparkChild] = deque()
 
     def take(self, left: int) -> SparkChild:
@@ -75,7 +75,7 @@ class SparkChildren:
             left: how many are going to be taken, this one among them.
         """
         while len(self._waiting) < min(self._ahead + 1, left):
-            self._waiting.append(SparkChild())
+            self._waiting.append(SparkChild(self._in_segments))
         return self._waiting.popleft()
 
     def end(self) -> None:
@@ -94,7 +94,7 @@ def _members(session: int) -> list[int]:
     return members
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, in_segments: bool) -> None:
     os.setsid()
     logging.disable()
     from tests.conftest import SPARK_SETTINGS
@@ -105,5 +105,7 @@ def _serve(connection: Connection) -> None:
     session.range(10).selectExpr("id % 3 as a").groupBy("a").count().collect()
     connection.send("ready")
     root, verb = connection.recv()
-    connection.send(outcome_of(lambda: run_by_spark(session, LocalStore(root), verb)))
+    with bounds(in_segments):
+        outcome = outcome_of(lambda: run_by_spark(session, LocalStore(root), verb))
+    connection.send(outcome)
     connection.recv()  # the JVM lives until the parent ends all of it

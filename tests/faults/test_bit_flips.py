@@ -6,13 +6,13 @@ flips are seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from tests.faults.answer import Answer, names_file
 from tests.faults.asked_in_child import asked_in_child
+from tests.faults.damage import flipped
 from tests.faults.questions import Questions, subject
 from tests.faults.report import Tally
 from tests.faults.scale import cases
@@ -54,19 +54,6 @@ def test_bit_flips(request, tmp_path, spark):
         tally.report(request)
     broken = [f"{tally.what}, {case}" for tally in tallies.values() for case in tally.broken]
     assert not broken, "\n".join(broken)
-
-
-@contextmanager
-def flipped(path: Path, bit: int) -> Iterator[str]:
-    """Change one bit of a file while a block runs."""
-    whole = path.read_bytes()
-    damaged = bytearray(whole)
-    damaged[bit // 8] ^= 1 << bit % 8
-    path.write_bytes(damaged)
-    try:
-        yield f"byte {bit // 8} of {len(whole)}, bit {bit % 8}"
-    finally:
-        path.write_bytes(whole)
 
 
 @dataclass(frozen=True)

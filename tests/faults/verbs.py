@@ -18,10 +18,10 @@ from tests.support.changes import (
     build,
     comment_on,
     compact,
-    compute_again,
     find_compaction,
     publish_head,
     remove,
+    retry_on_conflict,
     run_cleanup,
 )
 from tests.support.committed import State, resolve, scope_of
@@ -103,7 +103,7 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         read = {"replaced": files["label"].to_pylist(), "reads": [reads], "state": state}
         build(store, rows, target, mode="files", **read)
 
-    compute_again(store, target.scope, write)
+    retry_on_conflict(store, target.scope, write)
 
 
 def _compact(store: ObjectStore, verb: Verb) -> None:
@@ -112,7 +112,7 @@ def _compact(store: ObjectStore, verb: Verb) -> None:
         if found.files.num_rows:
             compact(found)
 
-    compute_again(store, TARGETS[verb.uuid].scope, write)
+    retry_on_conflict(store, TARGETS[verb.uuid].scope, write)
 
 
 def _comment(store: ObjectStore, verb: Verb) -> None:

@@ -21,7 +21,18 @@ _PLACES = ("a", "b", "c")
 
 def build_victim(root: Path) -> LocalStore:
     """Write all of it: ours in several commits each, and as Kartothek does."""
-    store, random = LocalStore(root), Random(7)
+    store, content = _ours(root, Random(7))
+    sql = "select P, k, v + 1 as v from an.t where v >= 500000"
+    add_view(store, ViewDocument(VIEW, "view", sql))
+    note = {"operation": "build t", "heartbeat": "2026-01-01T00:00:00+00:00"}
+    store.put(scope_of(TABLE).intent_key(new_commit_id()), json.dumps(note).encode())
+    write_plain(store, PLAIN, table(TABLE, content[TABLE]), ("P",), indexes=("k",))
+    write_plain_nyc(store)
+    return store
+
+
+def _ours(root: Path, random: Random) -> tuple[LocalStore, Content]:
+    store = LocalStore(root)
     content: Content = {}
     for name, uuid in (
         *(("build", TABLE), ("append", TABLE), ("merge", TABLE), ("comment", TABLE)),
@@ -31,13 +42,42 @@ def build_victim(root: Path) -> LocalStore:
         verb = Verb(name, uuid, _rows(random, uuid))
         run(store, verb)
         content = verb.after(content)
-    sql = "select P, k, v + 1 as v from an.t where v >= 500000"
-    add_view(store, ViewDocument(VIEW, "view", sql))
-    note = {"operation": "build t", "heartbeat": "2026-01-01T00:00:00+00:00"}
-    store.put(scope_of(TABLE).intent_key(new_commit_id()), json.dumps(note).encode())
-    write_plain(store, PLAIN, table(TABLE, content[TABLE]), ("P",), indexes=("k",))
-    write_plain_nyc(store)
-    return store
+    return store, content
+
+
+def build_segmented(root: Path) -> tuple[LocalStore, Content]:
+    """Write ours over tiny bounds, so that all is in segments; the table began as Kartothek's."""
+    random = Random(8)
+    store = LocalStore(root)
+    content: Content = {TABLE: _rows(random, TABLE)}
+    write_plain(store, TABLE, table(TABLE, content[TABLE]), ("P",), indexes=("k",))
+    for name, uuid in (
+        *(("append", TABLE), ("append", TABLE), ("merge", TABLE), ("append", TABLE)),
+        *(("build", SEED), ("append", SEED), ("build", ENRICHMENT), ("append", ENRICHMENT)),
+        *(("append", SEED), ("delete", SEED), ("append", SEED), ("append", ENRICHMENT)),
+    ):
+        verb = Verb(name, uuid, _rows(random, uuid)[:20], number=200_000)
+        run(store, verb)
+        content = verb.after(content)
+    return store, content
+
+
+def segment_kinds(store: LocalStore) -> dict[str, list[str]]:
+    """Roots and segments that the newest versions name, by kind."""
+    found: dict[str, list[str]] = {}
+    for scope in list_scopes(store):
+        state = resolve(store, scope)
+        for uuid, snapshot in state.snapshots().items():
+            entry = state.datasets[uuid].entry
+            assert entry is not None
+            segments = [item.key for items in snapshot.index_segments.values() for item in items]
+            for kind, keys in (
+                ("a root", [entry.snapshot]),
+                ("a file segment", snapshot.segments),
+                ("an index segment", segments),
+            ):
+                found.setdefault(kind, []).extend(keys)
+    return found
 
 
 def _rows(random: Random, uuid: str) -> tuple[Row, ...]:

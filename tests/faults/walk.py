@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from tests.faults.child import Moment, Outcome, disturbed
+from tests.faults.child import Moment, Outcome, bounds, disturbed
 from tests.faults.content import (
     ARROW_VERBS,
     SPARK_VERBS,
+    TABLE,
     Content,
     Verb,
     choose_verb,
@@ -24,14 +25,23 @@ from tests.faults.report import Tally
 from tests.faults.scale import cases
 from tests.faults.spark_child import SparkChildren
 from tests.faults.system_calls import Fault
-from tests.faults.verbs import prepare, run
+from tests.faults.verbs import prepare, run, table
+from tests.support.dataset_builder import write_plain
 from tests.support.stores import LocalStore
 
 
 class Writers(ABC):
-    """Where disturbed operations run."""
+    """Where disturbed operations run.
+
+    Attributes:
+        verbs: what there is, by dataset.
+        in_segments: whether they run with bounds by which all is stored in segments.
+    """
 
     verbs: Mapping[str, tuple[str, ...]]
+
+    def __init__(self, in_segments: bool) -> None:
+        self.in_segments = in_segments
 
     @abstractmethod
     def moment(self, root: Path, verb: Verb, fault: Fault, random: Random) -> Moment:
@@ -54,14 +64,14 @@ class ArrowWriters(Writers):
         """
         with tempfile.TemporaryDirectory() as folder:
             copy = shutil.copytree(root, Path(folder) / "s")
-            usual = disturbed(copy, verb, Moment(fault))
+            usual = self.disturbed(copy, verb, Moment(fault))
         require(usual.end == "done", f"{verb} was not done on a copy: {usual}")
         if fault in ("kill", "KeyboardInterrupt") and random.random() < 1 / 4:
             return Moment(fault, seconds=random.random() * usual.seconds)
         return Moment(fault, random.randint(1, max(1, usual.calls)), random.random() < 0.5)
 
     def disturbed(self, root: Path, verb: Verb, moment: Moment) -> Outcome:
-        return disturbed(root, verb, moment)
+        return disturbed(root, verb, moment, self.in_segments)
 
 
 class SparkWriters(Writers):
@@ -69,8 +79,9 @@ class SparkWriters(Writers):
 
     verbs = SPARK_VERBS
 
-    def __init__(self, count: int) -> None:
-        self._children = SparkChildren(ahead=1)
+    def __init__(self, in_segments: bool, count: int) -> None:
+        super().__init__(in_segments)
+        self._children = SparkChildren(ahead=1, in_segments=in_segments)
         self._left = count
         self._seconds = 4.0
 
@@ -108,14 +119,16 @@ def walk(
         stores: how many in each run of the tests, and in the long run.
         steps: how many operations on each.
     """
-    for case, random in cases(f"{type(writers).__name__}-{faults[0]}", *stores):
-        store = Walk(folder / case, random, writers)
-        for step in range(steps):
-            try:
-                tally.good(store.step(random.choice(faults)))
-            except Exception as error:  # noqa: BLE001 - any means that something is broken
-                tally.bad(f"{case}, step {step}", f"{_where(error)} [{store.did}]")
-                break
+    what = f"{type(writers).__name__}-{faults[0]}" + "-in-segments" * writers.in_segments
+    for case, random in cases(what, *stores):
+        with bounds(writers.in_segments):
+            store = Walk(folder / case, random, writers)
+            for step in range(steps):
+                try:
+                    tally.good(store.step(random.choice(faults)))
+                except Exception as error:  # noqa: BLE001 - any means that something is broken
+                    tally.bad(f"{case}, step {step}", f"{_where(error)} [{store.did}]")
+                    break
 
 
 class Walk:
@@ -132,6 +145,9 @@ class Walk:
         self.did = "nothing"
         self.content, verbs = first_content(random)
         self._random, self._writers = random, writers
+        if writers.in_segments:  # the table began as Kartothek's, with an index file
+            first, *verbs = verbs
+            write_plain(self.store, TABLE, table(TABLE, first.rows), ("P",), indexes=("k",))
         for verb in verbs:
             run(self.store, verb)
 

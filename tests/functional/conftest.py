@@ -9,17 +9,40 @@ from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
 from dbt.tests.util import run_dbt
 
-from tests.conftest import FEW_ROWS, SPARK_SETTINGS
+from tests.conftest import FEW_ROWS, OF_SESSIONS, SPARK_SETTINGS
+from tests.servers.connect import ConnectServer
 
 
 def profile_target() -> dict:
-    """A profile whose warehouse lies in the test's project."""
+    """A profile whose warehouse lies in the test's project.
+
+    With `--connect`, Spark is the server that SPARK_REMOTE names: what Spark is started with is
+    said there.
+    """
+    settings = {**SPARK_SETTINGS, **FEW_ROWS}
+    if os.environ.get("SPARK_REMOTE"):
+        settings = {key: value for key, value in settings.items() if key in OF_SESSIONS}
     return {
         "type": "ktk",
         "store": "./warehouse",
         "threads": 2,
-        "server_side_parameters": {**SPARK_SETTINGS, **FEW_ROWS},
+        "server_side_parameters": settings,
     }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def over_connect(request, tmp_path_factory):
+    """With `--connect`, a server of Spark Connect that all profiles mean."""
+    if not request.config.getoption("connect"):
+        yield
+        return
+    settings = {key: value for key, value in SPARK_SETTINGS.items() if key not in OF_SESSIONS}
+    with (
+        ConnectServer(tmp_path_factory.mktemp("connect"), settings) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("SPARK_REMOTE", server.url)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

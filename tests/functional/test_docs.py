@@ -209,7 +209,9 @@ def run_page(project: Project, page: str) -> None:
     project.build_pending()
 
 
-@pytest.mark.parametrize("page", ["docs/python.md", "docs/kartothek.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/python.md", "docs/kartothek.md", "docs/polars-and-duckdb.md"]
+)
 def test_python_needs_no_java(project, without_java, page):
     """Neither Java nor PySpark is loaded, but where an example asks for Spark."""
     environment, marker = without_java

@@ -94,8 +94,9 @@ class TestVerbs:
     def test_a_cube_is_published_as_delta(self, built):
         said = self.say("ktk_publish", "{name: c, check: true}", succeeds=False)
         assert "c is not published as Delta" in said
-        assert "Delta version" in self.say("ktk_publish", "{name: c}")
-        assert "not published as Delta any more" in self.say("ktk_publish", "{name: c, stop: true}")
+        assert "its version" in self.say("ktk_publish", "{name: c}")
+        assert "iceberg" in self.say("ktk_publish", "{name: c, iceberg: true}")
+        assert "not published any more" in self.say("ktk_publish", "{name: c, stop: true}")
 
     def test_git_ignores_the_warehouse(self, built):
         assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")

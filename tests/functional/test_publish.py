@@ -1,4 +1,4 @@
-"""`publish: delta` on models, seeds and snapshots: other engines read what was built last."""
+"""`publish` on models, seeds and snapshots: other engines read what was built last."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtConfigError
 
 from tests.functional.relations import store_of
-from tests.integration.delta.readers import READERS
+from tests.integration.delta.readers import READERS as OF_DELTA
+from tests.integration.iceberg.readers import READERS as OF_ICEBERG
 from tests.support.changes import check_publishing
 
+READERS = {**OF_DELTA, **OF_ICEBERG}
 FLIGHTS = """{{ config(materialized='cube_seed', cube='nyc', dimension_columns=['hour'],
     partition_by=['origin']) }}
 select * from values ('EWR', 1, 5.0D, timestamp_ntz'2013-01-01 05:00:00'),
@@ -46,8 +48,8 @@ class TestPublish:
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
-        published = {"+publish": "delta"}
-        return {"models": published, "seeds": published, "snapshots": published}
+        both = {"+publish": ["delta", "iceberg"]}
+        return {"models": both, "seeds": both, "snapshots": {"+publish": "delta, iceberg"}}
 
     def read(self, project, name, reader="arrow"):
         root = store_of(project).uri(name).removeprefix("file://")
@@ -76,12 +78,18 @@ class TestPublish:
             (2, "é"),
         ]
         for name in ("nyc", "wide", "carriers", "kept", "more"):
-            assert [item.problem for item in check_publishing(store_of(project), name)] == [""]
+            found = check_publishing(store_of(project), name)
+            assert {item.problem for item in found} == {""}
+            assert {item.format for item in found} == {"delta", "iceberg"}
 
     def test_an_unknown_format_is_an_error_of_the_configuration(self, project):
         write_file(WIDE.replace("cluster_by=none", "publish='delte'"), "models", "wide.sql")
         with pytest.raises(DbtConfigError, match=r"'delte' is no format .* Did you mean `delta`"):
             run_dbt(["run", "-s", "wide"])
-        write_file(WIDE.replace("cluster_by=none", "publish='none'"), "models", "wide.sql")
+        write_file(WIDE.replace("cluster_by=none", "publish='iceberg'"), "models", "wide.sql")
         run_dbt(["run", "-s", "wide"])
         assert store_of(project).list_names("wide/_delta_log") == []
+        assert len(self.read(project, "wide", "pyiceberg")) == 2
+        write_file(WIDE.replace("cluster_by=none", "publish='none'"), "models", "wide.sql")
+        run_dbt(["run", "-s", "wide"])
+        assert store_of(project).list_names("wide/metadata") == []

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.familiar import hints
+from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import DatasetConfig, parse_model_config
 from tests.projects.conftest import SCHEMA, Project
 from tests.projects.production import a_part, nodes, write

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.servers.azure import missing_azurite, start_azure
+from tests.servers.connect import ConnectServer
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.gcs_stub import start_gcs_stub
 from tests.servers.s3 import start_s3
@@ -33,6 +34,13 @@ def gcs_stub():
     stub, stop = start_gcs_stub()
     yield stub
     stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory):
+    """A server of Spark Connect; `connect_server.url` is its address."""
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
+        yield server
 
 
 @pytest.fixture

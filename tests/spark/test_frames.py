@@ -6,8 +6,8 @@ import py4j.clientserver
 import pytest
 from pyspark.sql import types as st
 
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import column, with_types
-from ktk_engine.spark.jvm import select_names
 
 NAMES = ["a.b", "c`d", "e/f=%", "ü", "*", "a", "Select"]
 

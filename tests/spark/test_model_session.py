@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.ktk.materialize.temporary_module import temporary_module
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.spark.sql.model_session import ModelSession
+from ktk_engine.spark.sql.model_session import model_session
 from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 from ktk_engine.warehouse.returned_rows import returned_rows  # deep: what models return
 from tests.support.changes import Target, build
@@ -26,7 +26,7 @@ def opened(sql) -> set[str]:
 
 
 def test_a_statement_with_parameters_plans_its_cube(cube, sql):
-    session = ModelSession(sql)
+    session = model_session(sql)
     by_name = session.sql("select sum(v) as s from an.c where k = :k", {"k": "k7"})
     assert by_name.collect() == [(24350,)]
     assert opened(sql) == {"seed"}
@@ -37,7 +37,7 @@ def test_a_statement_with_parameters_plans_its_cube(cube, sql):
 
 
 def test_a_session_reads_and_leaves_writing_to_spark(cube, sql):
-    session = ModelSession(sql)
+    session = model_session(sql)
     before = list_relations(cube)
     for text in (
         "drop table an.seed",
@@ -53,12 +53,12 @@ def test_a_session_reads_and_leaves_writing_to_spark(cube, sql):
 
 
 def test_a_session_is_spark_s_otherwise(sql):
-    session = ModelSession(sql)
+    session = model_session(sql)
     frame = session.createDataFrame([(1, "é")], "id bigint, name string")
     frame.createOrReplaceTempView("mine")
     assert session.table("mine").collect() == session.sql("select * from mine").collect()
     assert session.sql("select name from {f}", f=frame).collect() == [("é",)]
-    assert type(session.newSession()) is not ModelSession
+    assert type(session.newSession()) is not type(session)
 
 
 def test_a_module_exists_for_a_block(spark):

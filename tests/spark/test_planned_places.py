@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import LocalEngineError
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.jvm import send_answers_at_once
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
 from tests.support.changes import Target, build
@@ -94,7 +94,7 @@ def test_a_schema_is_told_without_reading(cube, sql, monkeypatch):
 @pytest.mark.parametrize("alone", [True, False])
 def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, monkeypatch, alone):
     monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
-    monkeypatch.setattr(plan_frame, "runs_here", lambda master: alone)
+    monkeypatch.setattr(type(client_of(sql.session)), "runs_here", alone)
     found = sql.sql("select sum(v), max(e) from an.c")
     assert ("MapInArrow" in executed(found)) == (not alone)
     assert found.collect() == [(999_000, 1497.0)]
@@ -159,7 +159,7 @@ def test_a_closed_socket_is_passed_over(sql):
     try:
         for number in range(1, found.size()):
             found.get(number).getSocket().setTcpNoDelay(False)
-        send_answers_at_once(sql.session)
+        client_of(sql.session).answer_at_once()
         assert all(found.get(i).getSocket().getTcpNoDelay() for i in range(1, found.size()))
     finally:
         found.remove(closed)

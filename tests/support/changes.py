@@ -19,8 +19,8 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
@@ -48,10 +48,10 @@ from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build_from
-from ktk_engine.write.recompute import Source, compute_again, recompute
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.retry import Source, retry_on_conflict, retry_write_on_conflict
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
 from tests.support.committed import State, snapshot_of
 from tests.support.queries import Condition
@@ -103,7 +103,7 @@ def build(
             ).files
             named = pa.array(replaced, pa.string())
             gone = known.filter(pc.is_in(known["label"], value_set=named))
-        retained = Retained(mode, gone, tuple(reads), verb)
+        retained = WriteMode(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
     return build_module.build(store, rows, target, context, retained, state)
 

@@ -13,8 +13,8 @@ from ktk_engine.catalog.catalog import (
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.log import state as log_state
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_entries, read_entry
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import digest
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope, cube_scope, new_commit_id, scope_of

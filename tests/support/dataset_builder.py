@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from tests.support.changes import CubeCheck, DatasetChange, Transaction, Write, commit
+from tests.support.changes import CubeCheck, DatasetChange, PendingCommit, Transaction, commit
 from tests.support.committed import (
     Snapshot,
     files_table,
@@ -61,7 +61,7 @@ def airlines():
 
 
 @dataclass(frozen=True)
-class Builder:
+class DbtNode:
     """Writes the files of one dataset.
 
     Attributes:
@@ -176,32 +176,32 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
     change = make_change(commit_id)
     scope = scope_of(change.uuid)
     check = CubeCheck(scope.name if scope.kind == "cube" else "")
-    transaction = Transaction(Write(commit_id), (change,), check, history)
+    transaction = Transaction(PendingCommit(commit_id), (change,), check, history)
     return commit(base or resolve(store, scope), transaction)
 
 
 def build_table(store, uuid="plain", table=None):
     """Commit a plain table."""
     table = table if table is not None else pa.table({"a": [1, 2, 3]})
-    return Builder(store, uuid).commit_rebuild(table)
+    return DbtNode(store, uuid).commit_rebuild(table)
 
 
 def flights_builder(store):
     """The seed dataset of the cube nyc."""
     metadata = NYC.metadata("flights")
     indexes = ("carrier", "hour")
-    return Builder(store, "nyc++flights", ("origin",), indexes, metadata, "seed")
+    return DbtNode(store, "nyc++flights", ("origin",), indexes, metadata, "seed")
 
 
 def weather_builder(store, metadata=None):
     """The enrichment of the cube nyc that is partitioned like the seed dataset."""
     metadata = NYC.metadata("weather") if metadata is None else metadata
-    return Builder(store, "nyc++weather", ("origin",), (), metadata, "enrichment")
+    return DbtNode(store, "nyc++weather", ("origin",), (), metadata, "enrichment")
 
 
 def airlines_builder(store):
     """The unpartitioned enrichment of the cube nyc."""
-    return Builder(store, "nyc++airlines", (), (), NYC.metadata("airlines"), "enrichment")
+    return DbtNode(store, "nyc++airlines", (), (), NYC.metadata("airlines"), "enrichment")
 
 
 def build_nyc(store):
@@ -232,7 +232,7 @@ def write_plain(
 ):
     """Write a dataset as Kartothek does: no log, names of its own; gives its document."""
     name = f"{next(_numbers):032x}"
-    builder = Builder(
+    builder = DbtNode(
         store, uuid, tuple(partition_by), tuple(indexes), row_group_rows=row_group_rows
     )
     snapshot = builder.snapshot(rows, name)
@@ -268,14 +268,14 @@ def foreign_document(store, uuid, table=None):
     """What another program would write now."""
     document = load_document(store, uuid)
     table = table if table is not None else pa.table({"a": [7]})
-    files, _, _ = Builder(store, uuid).files(table, uuid4().hex)
+    files, _, _ = DbtNode(store, uuid).files(table, uuid4().hex)
     added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
     return replace(document, partitions={**document.partitions, **added}, stamp=None)
 
 
 def append_ours(store, value=1):
     table = pa.table({"a": [value]})
-    return Builder(store, "plain").commit_append(table)
+    return DbtNode(store, "plain").commit_append(table)
 
 
 def _statistics(data):

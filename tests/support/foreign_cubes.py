@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from tests.support.dataset_builder import Builder
+from tests.support.dataset_builder import DbtNode
 from tests.support.documents import (
     CubeSpecification,
     DatasetDocument,
@@ -90,7 +90,7 @@ def write_files(
 ) -> None:
     """Write a dataset of a cube without a log, each table as files of its own."""
     uuid = specification.uuid(name)
-    builder = Builder(store, uuid, tuple(partitions), row_group_rows=row_group_rows)
+    builder = DbtNode(store, uuid, tuple(partitions), row_group_rows=row_group_rows)
     files: dict[str, str] = {}
     for number, part in enumerate(parts):
         found, _, _ = builder.files(part, f"part{number}")

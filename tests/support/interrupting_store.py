@@ -120,12 +120,13 @@ class InterruptingStore(ObjectStore):
     def list(self, prefix=""):
         return iter(self._step("list", prefix, lambda: self._infos(prefix)))
 
-    def list_names(self, folder="", prefix="", since=""):
+    def list_names(self, folder="", prefix="", since="", at_most=None):
         def names():
             start = f"{folder}/" if folder else ""
             rest = [k[len(start) :].partition("/") for k in self.objects if k.startswith(start)]
             found = {name + slash for name, slash, _ in rest}
-            return sorted(name for name in found if name.startswith(prefix) and name >= since)
+            names = sorted(name for name in found if name.startswith(prefix) and name >= since)
+            return names[:at_most]
 
         return self._step("list_names", folder, names)
 

@@ -50,3 +50,13 @@ def tiny_indices(**others: int) -> Iterator[None]:
         for module, name, value in _INDICES:
             stack.enter_context(patch.object(module, name, others.get(name, value)))
         yield
+
+
+@contextmanager
+def tiny_bounds(**others: int) -> Iterator[None]:
+    """Have tiny bounds of the table of files, too; see `tiny_indices`."""
+    with ExitStack() as stack:
+        for name, value in TINY.items():
+            stack.enter_context(patch.object(store_segments, name, value))
+        stack.enter_context(tiny_indices(**others))
+        yield

@@ -16,11 +16,15 @@ from tokenize import generate_tokens
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 # What users have too.
-PUBLIC = ("ktk_engine", "ktk_engine.errors", "ktk_engine.api", "ktk_engine.cli.main")
+PUBLIC = (
+    *("ktk_engine", "ktk_engine.errors", "ktk_engine.api", "ktk_engine.cli.main"),
+    *("ktk_engine.polars", "ktk_engine.duckdb", "ktk_engine.spark.data_source"),
+)
 # What the tests below a path are tests of, where its name is not that of the room in tests/unit.
 ROOMS = {
     "corpus": ("types", "conditions", "format", "cube"),
     "integration/delta": ("publish",),
+    "integration/iceberg": ("publish",),
     "integration/kartothek": ("maintain.adoption",),
     "integration/processes": ("spark.session", "java"),
     "integration/random": ("plan", "local"),

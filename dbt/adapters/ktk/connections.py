@@ -232,7 +232,8 @@ class KtkConnectionManager(SparkConnectionManager):
                 config.credentials.storage_options,  # type: ignore[attr-defined]
             )
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
-        self.sessions = Sessions(self.warehouse, settings)
+        server = config.credentials.server  # type: ignore[attr-defined]
+        self.sessions = Sessions(self.warehouse, settings, server)
         self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
         # Each thread writes its own item only; anyone who cancels takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
@@ -292,7 +293,8 @@ class KtkConnectionManager(SparkConnectionManager):
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        work = CancellableTask(name, description, limit, began)
+        lost = self.sessions.server_problem if self.sessions.server is not None else None
+        work = CancellableTask(name, description, limit, began, lost)
         with (
             self.sessions.working(work),
             translated(_hint_of(node), declared_in(getattr(node, "patch_path", None))),

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 
+from dbt.adapters.ktk.config.connect_target import (
+    CONNECT,
+    SESSION,
+    ConnectTarget,
+    connect_target,
+    settings_problem,
+)
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import without_secrets
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 from ktk_engine.types.did_you_mean import did_you_mean
+
+# Shown of where the server is; the token is not.
+_OF_CONNECT = ("host", "port", "use_ssl", "remote")
 
 
 @dataclass
@@ -32,7 +43,14 @@ class KtkCredentials(Credentials):
         query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
             model's config of this name wins.
         target_type: what Jinja sees as `target.type`; packages write Spark's SQL for `spark`.
-        method: always `session`; some macros of dbt-spark ask for it.
+        method: `session` for a Spark of dbt's own process, `connect` for a server of Spark
+            Connect; without it, `connect` where the environment has SPARK_REMOTE. Some macros of
+            dbt-spark ask for it.
+        host: the server's name or address.
+        port: where it listens, 15002 unless it is given.
+        token: what lets one in.
+        use_ssl: whether it is spoken to over TLS; with a token it is.
+        remote: all four of them, as PySpark writes them.
     """
 
     schema: str = ""
@@ -44,7 +62,13 @@ class KtkCredentials(Credentials):
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
     target_type: str = "spark"
-    method: str = "session"
+    method: str | None = None
+    # Types are checked here: dbt's own check would not name the key.
+    host: Any = None
+    port: Any = None
+    token: Any = field(default=None, repr=False)
+    use_ssl: Any = None
+    remote: Any = field(default=None, repr=False)
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
@@ -80,11 +104,6 @@ class KtkCredentials(Credentials):
             raise ValidationError(
                 "The profile names a `database`; Spark's names have two parts. Remove it."
             )
-        if self.method != "session":
-            raise ValidationError(
-                f"The profile has `method: {self.method}`; type ktk runs in a Spark session of "
-                "its own. Remove it."
-            )
         if not self.target_type:
             raise ValidationError(
                 "The profile's `target_type` is empty: it is what Jinja sees as `target.type`, "
@@ -103,6 +122,35 @@ class KtkCredentials(Credentials):
                     f"The profile's server_side_parameters set `{key}` to {given}, but plans rely "
                     f"on {required}: without it, rows would be lost, wrong or moved. Remove it."
                 )
+        self._find_server()
+
+    def _find_server(self) -> None:
+        """Read where Spark is, and refuse what a server elsewhere cannot do."""
+        target = self.server
+        self.method = SESSION if target is None else CONNECT
+        if target is None:
+            return
+        if not any((self.host, self.remote)):  # the environment's
+            self.remote = target.url
+        if problem := settings_problem(self.server_side_parameters):
+            raise ValidationError(problem)
+        for name in ("store", "defer_store"):
+            address = getattr(self, name) or ""
+            is_folder = bool(address) and (
+                "://" not in address or address.lower().startswith("file:")
+            )
+            if is_folder and not target.is_here:
+                raise ValidationError(
+                    f"The profile's `{name}` is a folder of this machine, which the Spark Connect "
+                    f"server {target} does not see. Name an object store (s3://bucket/folder and "
+                    "the like, docs/stores.md), or a server on this machine (`host: localhost`)."
+                )
+
+    @property
+    def server(self) -> ConnectTarget | None:
+        """The server of Spark Connect; None if Spark runs in dbt's process."""
+        keys = ("method", "host", "port", "token", "use_ssl", "remote")
+        return connect_target({key: getattr(self, key) for key in keys})
 
     @property
     def type(self) -> str:
@@ -114,8 +162,17 @@ class KtkCredentials(Credentials):
         """What tells warehouses apart (dbt hashes it for its statistics)."""
         return self.store
 
+    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        """What `dbt debug` and Jinja's `target` show: of a server's address, no parameter."""
+        target = self.server
+        for key, value in super().connection_info(with_aliases=with_aliases):
+            if key not in _OF_CONNECT:
+                yield key, value
+            elif target is not None and value is not None:
+                yield key, target.shown if key == "remote" else value
+
     def _connection_keys(self) -> tuple[str, ...]:
-        return "store", "schema", "database", "method", "target_type"
+        return "store", "schema", "database", "method", *_OF_CONNECT, "target_type"
 
 
 def show_target_type() -> None:

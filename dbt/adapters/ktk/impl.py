@@ -30,8 +30,8 @@ from dbt.adapters.ktk.metastore import python_problem
 from dbt.adapters.ktk.operations.cli_bridge import CliBridge
 from dbt.adapters.ktk.operations.cube_methods import CubeMethods
 from dbt.adapters.ktk.operations.cube_query import cube_partitions
-from dbt.adapters.ktk.operations.leftovers import Leftovers
 from dbt.adapters.ktk.operations.listagg import listagg_text
+from dbt.adapters.ktk.operations.orphaned_datasets import Leftovers
 from dbt.adapters.ktk.session.debug import debug_lines
 from ktk_engine.spark.compatibility import spark_version
 
@@ -47,6 +47,7 @@ class KtkConfig(SparkConfig):
     dimension_columns: list[str] | str | None = None
     indexes: list[Any] | str | None = None
     suppress_index_on: list[str] | str | None = None
+    index_dimensions: str | None = None
     cascade: bool | None = None
     auto_compact: bool | int | None = None
     tblproperties: dict[str, Any] | None = field(default=None, metadata=MergeBehavior.Update.meta())
@@ -128,8 +129,17 @@ class KtkAdapter(
 
     @available.parse(lambda *_, **__: "")
     def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
-        """Give the SQL that `dbt.listagg(...)` compiles to; starts nothing."""
-        return listagg_text(measure, delimiter, order_by, limit, spark_version() >= (4, 0))
+        """Give the SQL that `dbt.listagg(...)` compiles to; starts no Spark."""
+        return listagg_text(measure, delimiter, order_by, limit, self._spark_version() >= (4, 0))
+
+    def _spark_version(self) -> tuple[int, int]:
+        """The version of the Spark that plans: PySpark's, or that of the server, which is asked."""
+        sessions = self.connections.sessions
+        if sessions.server is None:
+            return spark_version()
+        with self.connections.running():
+            major, minor, *_ = sessions.current().session.version.split(".")
+            return int(major), int(minor)
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from ktk_engine.gate.owner import Owner
-from ktk_engine.log.builder import Builder
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
@@ -317,7 +317,7 @@ class StoreAdapter(MetastoreAdapter):
     def _owner(self, node: str) -> Owner:
         """A node, with what else there is in its project."""
         living = None if self._builders is None else self._builders.nodes
-        return Owner(Builder(node, str(self.config.project_name)), living)
+        return Owner(DbtNode(node, str(self.config.project_name)), living)
 
     @property
     def _deferred(self) -> frozenset[tuple[str, str]]:

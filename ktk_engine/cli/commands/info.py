@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.project_orphans import project_orphans
-from ktk_engine.formatting import moment, number, size
+from ktk_engine.formatting import counted, moment, number, size
 from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 @click.argument("cube", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.option("--rows", is_flag=True, help="Count rows of other programs' files by their footers.")
+@click.option(
+    "--indices", is_flag=True, help="Count pairs of large indices of files that are gone."
+)
 @store_option
-def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> None:
+def info(cube: str | None, as_json: bool, rows: bool, indices: bool, store_url: str | None) -> None:
     """Describe CUBE (or a table): datasets, sizes, columns. Without CUBE: list all."""
     store = find_store(store_url, quiet=as_json)
     if cube is None:
@@ -34,7 +38,7 @@ def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> 
         return
     from ktk_engine.describe.info import describe
 
-    description = describe(store, cube, count_rows=rows)
+    description = describe(store, cube, count_rows=rows, count_gone=indices)
     if as_json:
         say_json(description.as_dict())
     else:
@@ -81,8 +85,6 @@ def _show_orphans(store: ObjectStore, name: str = "") -> None:
 
 
 def _changed(item: Summary) -> str:
-    from datetime import datetime
-
     return moment(datetime.fromisoformat(item.changed)) if item.changed else "-"
 
 
@@ -114,9 +116,33 @@ def _show(console: Console, cube: CubeDescription) -> None:
     for item in cube.datasets:
         columns = ", ".join(f"{name} {class_}" for name, class_ in (item.columns or {}).items())
         console.print(f"{item.id}: {columns}", style="dim")
+    _show_indices(console, cube)
+    _show_documents(console, cube)
     _show_comments(console, cube)
     _show_metadata(console, cube)
     _show_remarks(console, cube)
+
+
+def _show_indices(console: Console, cube: CubeDescription) -> None:
+    """What large indices consist of, a line each."""
+    for item in cube.datasets:
+        for name, found in item.segments.items():
+            text = f"{number(found['pairs'])} pairs in {counted(found['segments'], 'segment')}"
+            if "gone" in found:
+                share = found["gone"] / max(found["pairs"], 1)
+                text += f", {share:.0%} of them of files that are gone"
+            console.print(f"{item.id}: index on {name}: {text}", soft_wrap=True)
+
+
+def _show_documents(console: Console, cube: CubeDescription) -> None:
+    """Which version Kartothek readers see, if it is not the newest one."""
+    for item in cube.datasets:
+        if item.documented_at and not item.published and not item.problem:
+            at = moment(datetime.fromisoformat(item.documented_at))
+            said = f"Kartothek readers see version {item.documented}, of {at}"
+            console.print(f"{item.id}: {said}", style="yellow", soft_wrap=True)
+    if not all(item.documents for item in cube.datasets):
+        console.print("no documents for Kartothek, as was asked for", soft_wrap=True)
 
 
 def _show_comments(console: Console, cube: CubeDescription) -> None:
@@ -177,11 +203,14 @@ def _show_remarks(console: Console, cube: CubeDescription) -> None:
     for item in cube.datasets:
         if item.relation != item.id:
             console.print(f"\n{item.id}: SQL knows it as {item.relation}", soft_wrap=True)
+        if item.published_as:
+            forms = " and ".join(item.published_as)
+            console.print(f"\n{item.id}: published as {forms}", soft_wrap=True)
         if item.problem:
             said = spoken(item.problem, listener().voice)
             console.print(f"\n{item.id}: {said}", style="red", soft_wrap=True)
         elif item.note:
             console.print(f"\n{item.id}: {item.note}", style="yellow", soft_wrap=True)
-        elif not item.published:
+        elif not item.published and item.documents and not item.documented_at:
             waits = "not published for Kartothek readers yet"
             console.print(f"\n{item.id}: {waits}", style="yellow", soft_wrap=True)

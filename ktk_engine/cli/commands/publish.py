@@ -1,4 +1,4 @@
-"""`ktk publish`: lets other engines read datasets, through a Delta log."""
+"""`ktk publish`: lets other engines read datasets, as Delta or Iceberg tables."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="CUBE_OR_TABLE")
 @click.option("--dataset", metavar="ID", help="Only this dataset of the cube.")
 @click.option("--check", is_flag=True, help="Only compare; ends with 1 if they differ.")
-@click.option("--stop", is_flag=True, help="Stop publishing, and delete the Delta log.")
-@click.option("--kartothek", is_flag=True, help="Kartothek's documents in place of a Delta log.")
+@click.option("--stop", is_flag=True, help="Stop publishing, and delete what was published.")
+@click.option("--delta", is_flag=True, help="As Delta.")
+@click.option("--iceberg", is_flag=True, help="As Iceberg.")
+@click.option("--kartothek", is_flag=True, help="Kartothek's documents in place of these.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def publish(
@@ -36,14 +38,17 @@ def publish(
     dataset: str | None,
     check: bool,
     stop: bool,
+    delta: bool,
+    iceberg: bool,
     kartothek: bool,
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Publish CUBE_OR_TABLE as Delta, from now on.
+    """Publish CUBE_OR_TABLE as Delta or Iceberg, from now on.
 
-    A Delta log is written next to the files; no data are copied. An existing one is brought up to
-    date, for instance after a run died.
+    A Delta log or Iceberg metadata is written next to the files; no data are copied. An existing
+    one is brought up to date, for instance after a run died. Without --delta and --iceberg, --stop
+    and --check apply to both, and what is not published yet becomes Delta.
 
     With --kartothek: write the documents that Kartothek reads with each commit, as a new cube or
     table does. With --stop, too: delete them and write no more. The cost of a commit is then
@@ -53,20 +58,23 @@ def publish(
 
     if check and stop:
         raise click.UsageError(f"{flag('check')} and {flag('stop')} do not go together.")
-    if kartothek and (check or dataset):
-        other = flag("check") if check else flag("dataset")
+    others = {"check": check, "dataset": dataset, "delta": delta, "iceberg": iceberg}
+    if kartothek and any(others.values()):
+        other = flag(next(name for name, value in others.items() if value))
         raise click.UsageError(f"{flag('kartothek')} and {other} do not go together.")
     store = find_store(store_url, quiet=as_json)
     if kartothek:
         _publish_documents(store, name, not stop, as_json)
         return
+    asked = {"delta": delta, "iceberg": iceberg}
+    formats = [name for name, is_asked in asked.items() if is_asked]
     if stop:
-        _stop(store, name, dataset, as_json)
+        _stop(store, name, dataset, formats, as_json)
         return
     if check:
-        found = check_publishing(store, name, dataset)
+        found = check_publishing(store, name, dataset, formats)
     else:
-        found = publish_datasets(store, name, dataset, {"command": "ktk publish"})
+        found = publish_datasets(store, name, dataset, {"command": "ktk publish"}, formats)
     if as_json:
         say_json([item.as_dict() for item in found])
     else:
@@ -89,27 +97,32 @@ def _publish_documents(store: ObjectStore, name: str, wanted: bool, as_json: boo
         say(Message("Warning: ", warning))
 
 
-def _stop(store: ObjectStore, name: str, dataset: str | None, as_json: bool) -> None:
-    from ktk_engine.publish.publish_datasets import stop_publishing
+def _stop(
+    store: ObjectStore, name: str, dataset: str | None, formats: list[str], as_json: bool
+) -> None:
+    from ktk_engine.publish.publish_datasets import stop_publishing, titles_of
 
-    stopped = stop_publishing(store, name, dataset, {"command": "ktk publish --stop"})
+    said = {"command": "ktk publish --stop"}
+    stopped = stop_publishing(store, name, dataset, said, formats)
+    how = f" as {titles_of(formats)}" if formats else ""
     if as_json:
         say_json(stopped)
         return
     for uuid in stopped:
-        say(f"{uuid} is not published as Delta any more.")
+        say(f"{uuid} is not published{how} any more.")
     if not stopped:
-        say(f"{name} is not published as Delta. Nothing was changed.")
+        say(f"{name} is not published{how}. Nothing was changed.")
 
 
 def _show(store: ObjectStore, found: list[Published]) -> None:
-    table = make_table(["dataset", "Delta table"], ["version", "Delta version"])
+    columns = ["dataset", "format", "address"]
+    table = make_table(columns, ["version", "its version"])
     for item in found:
-        known = str(item.delta_version) if item.delta_version >= 0 else "-"
-        table.add_row(item.dataset, store.uri(item.uuid), str(item.version), known)
+        known = str(item.format_version) if item.format_version >= 0 else "-"
+        table.add_row(item.dataset, item.format, store.uri(item.uuid), str(item.version), known)
     console = make_console()
     print_table(console, table)
     for item in found:
         if item.problem:
             said = spoken(item.problem, listener().voice)
-            console.print(f"\n{item.dataset}: {said}.", soft_wrap=True)
+            console.print(f"\n{item.dataset}, {item.format}: {said}.", soft_wrap=True)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.files.footers import Footer, FooterCache, statistics_of
-from ktk_engine.progress import Progress, untold
+from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
 
 
 def describe_files(
-    store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress = untold
+    store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress = no_progress
 ) -> list[Snapshot]:
     """Note rows, bytes, bounds and physical types of the files that nobody has described yet.
 

@@ -27,7 +27,7 @@ _WORDS = {
     "alter": "had its columns changed",
     "properties": "got other properties",
 }
-BESIDE_FILES = frozenset({"comment", "index", "properties"})
+METADATA_ONLY_OPERATIONS = frozenset({"comment", "index", "properties"})
 
 
 def check_conflicts(
@@ -82,20 +82,20 @@ def change_record(
     )
 
 
-def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
+def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) -> None:
     """Refuse to refer to files that a clean-up has given up while they were written.
 
     Args:
         snapshots: what is about to be committed.
-        given_up: keys on the lists of the clean-ups that came in between.
+        expired_keys: keys on the lists of the clean-ups that came in between.
 
     Raises:
         CommitConflictError: a snapshot refers to such a key.
     """
-    if not given_up:
+    if not expired_keys:
         return
     for snapshot in snapshots:
-        lost = given_up & snapshot.keys
+        lost = expired_keys & snapshot.keys
         if lost:
             raise CommitConflictError(
                 f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "
@@ -156,7 +156,7 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
     if change.operation == "cleanup":
         return ""
-    if {operation, change.operation} & BESIDE_FILES and change.operation != "remove":
+    if {operation, change.operation} & METADATA_ONLY_OPERATIONS and change.operation != "remove":
         return ""  # it changes no files, and goes on top of whatever is there
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ktk_engine.log.builder import Builder
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import DatasetRole, Operation
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -34,4 +34,4 @@ class DatasetChange:
     partitions: frozenset[str] | None = None
     role: DatasetRole = "table"
     relation: str | None = None
-    builder: Builder | None = None
+    builder: DbtNode | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
-from ktk_engine.log.write import Write
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.snapshot.snapshot import Snapshot
 
 Check = Callable[[Mapping[str, Snapshot]], None]
@@ -29,7 +29,7 @@ class Transaction:
         reads: what the changes were computed from; others must not have changed it.
     """
 
-    write: Write
+    write: PendingCommit
     changes: tuple[DatasetChange, ...]
     check: Check = lambda snapshots: None
     history: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ktk_engine.log.change.conflict import BESIDE_FILES
+from ktk_engine.log.change.conflict import METADATA_ONLY_OPERATIONS
 from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.entry import Operation
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -29,9 +29,9 @@ def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
         relation=first.relation if second.relation is None else second.relation,
         builder=first.builder if second.builder is None else second.builder,
     )
-    if second.operation in BESIDE_FILES:
+    if second.operation in METADATA_ONLY_OPERATIONS:
         return replace(both, operation=first.operation, partitions=first.partitions)
-    if first.operation in BESIDE_FILES:
+    if first.operation in METADATA_ONLY_OPERATIONS:
         return both
     same = first.operation in (second.operation, "rebuild")
     partitions = None

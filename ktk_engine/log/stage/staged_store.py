@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -53,15 +53,15 @@ class StagedStore(StagedLogs):
         """
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
-        self._parts: list[tuple[LogScope, Write]] = []
-        self._announced = ExitStack()
+        self._parts: list[tuple[LogScope, PendingCommit]] = []
+        self._write_intents = ExitStack()
 
     @property
     def has_changes(self) -> bool:
         """Whether anything was staged: a commit, a view."""
         return bool(self.held_back(""))
 
-    def announce(self, scope: LogScope, write: Write, folders: Collection[str]) -> None:
+    def announce(self, scope: LogScope, write: PendingCommit, folders: Collection[str]) -> None:
         """Let clean-ups spare the files of a write until the stage is closed.
 
         Args:
@@ -69,10 +69,10 @@ class StagedStore(StagedLogs):
             write: the write, which is about to be staged.
             folders: keys of the folders with its data files.
         """
-        part = Write(write.commit)
+        part = PendingCommit(write.commit)
         with self._lock:
-            self._announced.enter_context(
-                announced(self.beneath, scope, part, f"staged: {scope.name}", folders)
+            self._write_intents.enter_context(
+                write_intent(self.beneath, scope, part, f"staged: {scope.name}", folders)
             )
             self._parts.append((scope, part))
 
@@ -94,7 +94,7 @@ class StagedStore(StagedLogs):
                 for scope, commits in self._commits.items()
             }
 
-    def close(self, fates: Mapping[LogScope, Fate], is_over: bool = False) -> None:
+    def close(self, fates: Mapping[LogScope, CommitStatus], is_over: bool = False) -> None:
         """Stage nothing any more; files of what was surely not published are deleted.
 
         Args:
@@ -103,11 +103,11 @@ class StagedStore(StagedLogs):
         """
         with self._lock:
             for scope, part in self._parts:
-                part.fate = fates.get(scope, Fate.NOT_COMMITTED)
+                part.fate = fates.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
             self._parts.clear()
             self._end(is_over)
-            self._announced.close()
+            self._write_intents.close()
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`; the notes of staged writes stay."""

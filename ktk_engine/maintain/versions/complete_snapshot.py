@@ -13,7 +13,7 @@ from ktk_engine.store.ask_all import ask_all
 
 
 def complete_snapshot(
-    state: State, uuid: str, version: int, entry: DatasetEntry, given_up: Collection[str]
+    state: State, uuid: str, version: int, entry: DatasetEntry, expired_keys: Collection[str]
 ) -> Snapshot:
     """Load the snapshot of a dataset that is to be committed again.
 
@@ -22,7 +22,7 @@ def complete_snapshot(
         uuid: the dataset.
         version: the version that had it.
         entry: where that version has it.
-        given_up: keys that clean-ups have given up since.
+        expired_keys: keys that clean-ups have given up since.
 
     Raises:
         DatasetNotFoundError: some of its files are gone.
@@ -37,16 +37,18 @@ def complete_snapshot(
         raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
     listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
     files = zip(stored["key"].to_pylist(), stored["bytes"].to_pylist(), strict=True)
-    missing = [key for key in snapshot.segments if key in given_up]
+    missing = [key for key in snapshot.segments if key in expired_keys]
     missing += [
         key
         for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
-        if key in given_up or key not in listed or size not in (None, listed[key])
+        if key in expired_keys or key not in listed or size not in (None, listed[key])
     ]
     segments = [item.key for items in snapshot.index_segments.values() for item in items]
     is_there = ask_all(state.store, state.store.exists, segments)
     missing += [
-        key for key, there in zip(segments, is_there, strict=True) if key in given_up or not there
+        key
+        for key, there in zip(segments, is_there, strict=True)
+        if key in expired_keys or not there
     ]
     if missing:
         raise DatasetNotFoundError(_gone(state, uuid, version, missing))

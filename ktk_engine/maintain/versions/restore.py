@@ -84,16 +84,16 @@ def plan_restoration(
             )
         )
     old = state_at(state, version, timestamp)
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for entry, _ in read_entries(store, state.scope, old.version, state.version):
-        given_up.update(entry.deleted)
+        expired_keys.update(entry.deleted)
     found = {}
     for uuid, item in old.datasets.items():
         now = state.datasets.get(uuid)
         assert item.entry is not None, "a version of the log has entries only"
         if now and now.entry and now.entry.snapshot == item.entry.snapshot:
             continue
-        found[uuid] = complete_snapshot(state, uuid, old.version, item.entry, given_up)
+        found[uuid] = complete_snapshot(state, uuid, old.version, item.entry, expired_keys)
     removed = tuple(sorted(set(state.datasets) - set(old.datasets)))
     if not found and not removed:
         raise ConsistencyError(

@@ -15,10 +15,10 @@ from ktk_engine.errors import (
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import announced
+from ktk_engine.log.intent import write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
-from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish
@@ -150,10 +150,10 @@ def _check_complete(state: State, version: int) -> None:
     Its snapshots alone do not tell: others may build on them, when its data files are gone.
     """
     old = state_at(state, version)
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for entry, _ in read_entries(state.store, state.scope, version, state.version):
-        given_up.update(entry.deleted)
-    gone = frozenset(given_up)
+        expired_keys.update(entry.deleted)
+    gone = frozenset(expired_keys)
     if old.head is None or not old.head.datasets:
         raise DatasetNotFoundError(
             f"{state.scope.name} has nothing at version {version}: there is nothing to tag."
@@ -173,8 +173,8 @@ def _check_complete(state: State, version: int) -> None:
 def _commit(
     state: State, tag: str, target: int | None, version: int, history: Mapping[str, str]
 ) -> Tagged:
-    write = Write()
+    write = PendingCommit()
     transaction = Transaction(write, (), history=history, tags={tag: target})
-    with announced(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
+    with write_intent(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
         done = commit(state, transaction, publish)
     return Tagged(version, done.entry.version, done.warning)

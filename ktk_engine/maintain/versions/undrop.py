@@ -10,9 +10,9 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.find_builder import builder_at
 from ktk_engine.log.state import State
@@ -42,7 +42,7 @@ class Undrop:
     version: int
     entry: DatasetEntry
     snapshot: Snapshot
-    builder: Builder | None
+    builder: DbtNode | None
 
     @property
     def name(self) -> str:
@@ -89,8 +89,8 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
                 Remedy.on("drop", *cube_and_dataset(uuid)),
             )
         )
-    version, entry, given_up = _last(state, uuid)
-    snapshot = complete_snapshot(state, uuid, version, entry, given_up)
+    version, entry, expired_keys = _last(state, uuid)
+    snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
     _check_name(state, uuid, entry)
     if state.scope.cube:
         CubeCheck(state.scope.cube)({**state.snapshots(), uuid: snapshot})
@@ -115,7 +115,7 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Change
         None,
         plan.entry.role,
         plan.entry.relation,
-        plan.builder or Builder("", ""),
+        plan.builder or DbtNode("", ""),
     )
     said = {"reason": f"as version {plan.version} had it", **(history or {})}
     return change_datasets(plan.state, f"undrop {plan.uuid}", (change,), said)
@@ -150,12 +150,12 @@ def _removed(state: State) -> list[str]:
 
 def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
     """The last version that had a dataset, and what clean-ups have deleted since."""
-    given_up: set[str] = set()
+    expired_keys: set[str] = set()
     for version in range(state.version, 0, -1):
         for entry, _ in read_entries(state.store, state.scope, version - 1, version):
             if uuid in entry.datasets:
-                return version, entry.datasets[uuid], given_up
-            given_up.update(entry.deleted)
+                return version, entry.datasets[uuid], expired_keys
+            expired_keys.update(entry.deleted)
     gone, dataset = _removed(state), state.scope.dataset_id(uuid)
     hint = did_you_mean(dataset, gone, "{}")
     raise DatasetNotFoundError(

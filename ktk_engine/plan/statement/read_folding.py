@@ -11,7 +11,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.plan.folding import Fold, Folding
+from ktk_engine.plan.partial_aggregate import Fold, PartialAggregate
 from ktk_engine.plan.statement.plan_tree import Tree, parse, walk
 from ktk_engine.types.type_class import normalize
 
@@ -27,7 +27,7 @@ def read_folding(
     ids: Mapping[int, str],
     schema: pa.Schema,
     understands: Callable[[Tree], bool],
-) -> Folding | None:
+) -> PartialAggregate | None:
     """Say how rows of a relation can be put together without a change of the answer.
 
     That is where nothing but choices of columns and conditions is between the relation and
@@ -62,7 +62,7 @@ def read_folding(
 
 def _folding(
     aggregate: Tree, keys: dict[str, None], ids: Mapping[int, str], schema: pa.Schema
-) -> Folding | None:
+) -> PartialAggregate | None:
     for item in aggregate.node["groupingExpressions"]:
         keys[_column(parse(item), ids)] = None
     folds: dict[str, Fold] = {}
@@ -76,7 +76,7 @@ def _folding(
         return None
     if not all(_can_fold(schema.field(name).type, fold) for name, fold in folds.items()):
         return None
-    return Folding(tuple(keys), tuple(folds.items()))
+    return PartialAggregate(tuple(keys), tuple(folds.items()))
 
 
 def _aggregates(

@@ -26,7 +26,7 @@ from ktk_engine.conditions.condition import (
 )
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
-from ktk_engine.plan.folding import Folding
+from ktk_engine.plan.partial_aggregate import PartialAggregate
 from ktk_engine.plan.plan import Ignored
 from ktk_engine.plan.statement.plan_tree import Tree, parse, trees, walk
 from ktk_engine.plan.statement.read_folding import read_folding
@@ -50,14 +50,14 @@ class Usage:
         columns: the columns it needs.
         condition: rows for which this is not true do not matter to it.
         ignored: what is missing in `condition`, since it was not understood.
-        folding: how rows can be put together without a change of the answer; None if they cannot.
+        partial_aggregate: how rows can be combined; None if they cannot.
         aggregated: whether its rows go into aggregates only, through conditions and expressions.
     """
 
     columns: frozenset[str]
     condition: Condition
     ignored: tuple[Ignored, ...] = ()
-    folding: Folding | None = None
+    partial_aggregate: PartialAggregate | None = None
     aggregated: bool = False
 
 
@@ -80,7 +80,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     columns: set[str] = set()
     conditions: list[Condition] = []
     ignored: list[Ignored] = []
-    foldings: list[Folding | None] = []
+    foldings: list[PartialAggregate | None] = []
     aggregated: list[bool] = []
     for tree in trees(nodes):
         for node, parents in walk(tree):
@@ -98,11 +98,11 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     joined = conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
     if any(isinstance(item, TrueCondition) for item in conditions):
         joined = TrueCondition()
-    folding = foldings[0] if len(foldings) == 1 else None
-    if folding is not None and (not columns or columns != folding.columns):
-        folding = None
+    partial_aggregate = foldings[0] if len(foldings) == 1 else None
+    if partial_aggregate is not None and (not columns or columns != partial_aggregate.columns):
+        partial_aggregate = None
     ignored = list(dict.fromkeys(ignored))
-    return Usage(frozenset(columns), joined, tuple(ignored), folding, all(aggregated))
+    return Usage(frozenset(columns), joined, tuple(ignored), partial_aggregate, all(aggregated))
 
 
 def _leaf_columns(tree: Tree, marker: str) -> dict[int, str] | None:

@@ -1,23 +1,26 @@
 """The Delta types of a dataset's columns: those that every reader gets right, or a refusal.
 
-Files are published as they are, so that a column has the type that its files have, not the
-container of its class. See docs/design/files-and-commits.md, Delta.
+See docs/design/files-and-commits.md, Delta.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import PublishError
-from ktk_engine.formatting import counted
-from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, Snapshot
+from ktk_engine.publish.stored_types import (
+    Inexpressible,
+    different_types,
+    names_alike,
+    refuse_large,
+    schemas_in_use,
+    stored_types,
+)
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 DeltaType: TypeAlias = str | dict[str, Any]
@@ -39,11 +42,11 @@ def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
             values for others; all such columns are named.
     """
     fields, problems = [], _name_problems(snapshot.schema.names)
-    schemas, comments = _schemas_in_use(snapshot), snapshot.comments.columns
+    schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
     for field in snapshot.schema:
         try:
             found = _column_type(snapshot, schemas, field)
-        except _Refused as reason:
+        except Inexpressible as reason:
             problems.append(f"column {field.name}: {reason}")
             continue
         comment = comments.get(field.name)
@@ -67,75 +70,34 @@ def has_ntz(kind: DeltaType) -> bool:
     return any(has_ntz(part) for part in _parts(kind))
 
 
-class _Refused(Exception):
-    """Why a column cannot be published."""
-
-
 def _parts(kind: dict[str, Any]) -> list[DeltaType]:
     if kind["type"] == "struct":
         return [field["type"] for field in kind["fields"]]
     return [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
 
 
-def _name_problems(names: Iterable[str]) -> list[str]:
-    problems = []
-    seen: dict[str, str] = {}
-    for name in names:
-        if not _FORBIDDEN.isdisjoint(name):
-            problems.append(
-                f"column {name}: names with blanks or any of ,;{{}}()= are not allowed in Delta. "
-                "Rename it"
-            )
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            problems.append(f"columns {other} and {name}: Delta ignores letter case. Rename one")
-    return problems
-
-
-def _schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
-    """The physical schemas that some file has.
-
-    Raises:
-        PublishError: files of another program, of which nothing is recorded.
-    """
-    numbers = snapshot.file_column("physical")
-    if numbers.null_count:
-        raise PublishError(
-            Message(
-                f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
-                "the types yet: ",
-                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
-            )
-        )
-    return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
+def _name_problems(names: Sequence[str]) -> list[str]:
+    forbidden = [
+        f"column {name}: names with blanks or any of ,;{{}}()= are not allowed in Delta. Rename it"
+        for name in names
+        if not _FORBIDDEN.isdisjoint(name)
+    ]
+    return [*forbidden, *names_alike(names, "Delta")]
 
 
 def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> DeltaType:
     name = field.name
     if name in snapshot.partition_keys:
         return _partition_type(field.type)
-    stored = {s.field(name).type for s in schemas if s.get_field_index(name) >= 0}
-    if pat.is_null(field.type) or any(pat.is_null(unwrap(t)) for t in stored):
-        raise _Refused(
-            "files have no type for it, as it had no value when they were written. Cast it to a "
-            "type, and rebuild the dataset"
-        )
+    stored = stored_types(schemas, field)
     if not stored:
         return _of(field.type, top=True)
-    if others := [t for t in stored if class_name(t) != class_name(field.type)]:
-        raise _Refused(
-            f"files of another class hold {others[0]}, and it is {class_name(field.type)}. Rewrite "
-            "them: rebuild the dataset"
-        )
     kinds = [_of(t, top=True) for t in stored]
     if all(kind in _OF_32_BITS for kind in kinds):
         return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # all the same in files
     if any(kind != kinds[0] for kind in kinds):
-        types = ", ".join(sorted(str(t) for t in stored))
-        raise _Refused(
-            f"files hold different types, {types}. Rewrite them with one: give the column a "
-            "data_type, and rebuild the dataset"
-        )
-    _refuse_large(snapshot, name, stored)
+        raise different_types(stored)
+    refuse_large(snapshot, name, stored)
     return kinds[0]
 
 
@@ -143,44 +105,8 @@ def _partition_type(t: pa.DataType) -> DeltaType:
     """Values of partition columns are in the log, so that any type will do that holds them."""
     t = unwrap(t)
     if pat.is_binary(t):
-        raise _Refused("Delta has no safe text for binary partition values")
+        raise Inexpressible("Delta has no safe text for binary partition values")
     return _of(t, top=True)
-
-
-def _refuse_large(snapshot: Snapshot, name: str, stored: set[pa.DataType]) -> None:
-    """Refuse unsigned numbers of 32 bits that some readers would take for negative ones.
-
-    Parquet stores them in 32 bits, with a note that not all readers of a `long` heed (Trino).
-    """
-    if not any(pat.is_uint32(unwrap(t)) for t in stored):
-        return
-    limit = 2**31
-    column = MAXIMUM_PREFIX + name
-    if column not in snapshot.file_table.column_names:
-        largest: list[Any] = [None] * snapshot.file_table.num_rows
-    else:
-        largest = snapshot.file_column(column).to_pylist()
-    rows = snapshot.file_column("rows").to_pylist()
-    nulls = _nulls(snapshot, name)
-    for top, count, empty in zip(largest, rows, nulls, strict=True):
-        if top is None and (empty is None or empty != count):
-            raise _Refused(
-                "the largest of its unsigned numbers is unknown. Rebuild the dataset, or store "
-                "the column as bigint"
-            )
-        if top is not None and top >= limit:
-            raise _Refused(
-                f"it holds {top}, and some readers take unsigned numbers from {limit} on for "
-                "negative ones. Store the column as bigint or uint64"
-            )
-
-
-def _nulls(snapshot: Snapshot, name: str) -> list[int | None]:
-    column = f"nulls.{name}"
-    if column not in snapshot.file_table.column_names:
-        return [None] * snapshot.file_table.num_rows
-    found: list[int | None] = snapshot.file_column(column).to_pylist()
-    return found
 
 
 def _of(t: pa.DataType, top: bool = False) -> DeltaType:
@@ -204,7 +130,7 @@ def _of(t: pa.DataType, top: bool = False) -> DeltaType:
     for test, name in _PLAIN:
         if test(t):
             return name
-    raise _Refused(f"Delta has no type for the class {class_name(t)}{_fix(t)}")
+    raise Inexpressible(f"Delta has no type for the class {class_name(t)}{_fix(t)}")
 
 
 def _fix(t: pa.DataType) -> str:
@@ -220,7 +146,9 @@ def _by_name(t: pa.StructType) -> list[pa.Field]:
 
 def _struct_field(field: pa.Field) -> dict[str, Any]:
     if not _FORBIDDEN.isdisjoint(field.name):
-        raise _Refused(f"the name {field.name} of its field is not allowed in Delta. Rename it")
+        raise Inexpressible(
+            f"the name {field.name} of its field is not allowed in Delta. Rename it"
+        )
     return {"name": field.name, "type": _of(field.type), "nullable": True, "metadata": {}}
 
 
@@ -229,7 +157,7 @@ def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
     if t.bit_width == 64:
         return "decimal(20,0)"
     if t.bit_width == 32 and not top:
-        raise _Refused(
+        raise Inexpressible(
             f"whether all values of the {t} in it fit is not known. Store it as bigint or uint64"
         )
     return _INTEGERS[2 * t.bit_width]
@@ -237,7 +165,7 @@ def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
 
 def _timestamp(t: pa.TimestampType) -> str:
     if t.unit != "us":
-        raise _Refused(
+        raise Inexpressible(
             f"files hold {t}, and Delta has microseconds. Rewrite them: rebuild the dataset"
         )
     return NTZ if t.tz is None else "timestamp"

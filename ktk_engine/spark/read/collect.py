@@ -10,8 +10,8 @@ import pyarrow.types as pat
 from ktk_engine.local.answer import plan_schema
 from ktk_engine.local.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.spark_job import spark_job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
     Returns:
         The rows in the types of `arrow_schema`, None if there are more.
     """
-    if size_in_bytes(frame) > maximum_bytes:
+    if not client_of(frame.sparkSession).is_small(frame, maximum_bytes):
         return None
     with spark_job():
         return collect_table(frame).cast(arrow_schema(frame.schema))

@@ -30,11 +30,10 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, frame_of_table
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
-from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _all_rows(
     if frame is not None:
         return frame
     store, footers = scanner.store, scanner.footers
-    workers = scanner.session.sparkContext.defaultParallelism
+    workers = client_of(scanner.session).parallelism
     uncut = _ROWS_OF_ONE_WORKER if aggregated else 0
     found = tasks(store, footers, plan, names, workers, uncut)
     if not found:
@@ -127,7 +126,7 @@ def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
         read = scanner.reads(snapshot, item.files, item.columns)
         return pa.array([read and not item.overlaid])
 
-    in_folder = scanner.store.read_by_spark
+    in_folder = scanner.reads_folders
     return in_folder and bool(snapshot.derived.get("is scanned", found)[0].as_py())
 
 
@@ -150,7 +149,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
     for item in plan.datasets:
         own = tuple(item.distinct or item.columns)
         alone = replace(plan, datasets=(replace(item, join="seed", on=()),), columns=own)
-        alone = replace(alone, condition=TrueCondition(), distinct=False, folding=None)
+        alone = replace(alone, condition=TrueCondition(), distinct=False, partial_aggregate=None)
         frames.append(_all_rows(scanner, alone))
     frame = frames[0]
     for item, other in zip(plan.datasets[1:], frames[1:], strict=True):
@@ -174,15 +173,15 @@ def _has_long_list(condition: Condition) -> bool:
 
 def _most_read(scanner: Scanner, plan: Plan) -> int:
     """How many bytes are read here; more where few rows come out, and nobody else would read."""
-    alone = runs_here(scanner.session.sparkContext.master or "") and not scanner.store.is_remote
-    return _FOLDED_READ if plan.folding and alone else _SMALL_READ
+    alone = client_of(scanner.session).runs_here and not scanner.store.is_remote
+    return _FOLDED_READ if plan.partial_aggregate and alone else _SMALL_READ
 
 
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
     """Whether the answer can be small: what no condition is left to leave out comes out."""
     conditions = [plan.condition, *(item.condition for item in plan.datasets)]
     decided = set(plan.datasets[0].snapshot.partition_keys)  # when files were chosen
-    if plan.folding or any(each.columns - decided for each in conditions):
+    if plan.partial_aggregate or any(each.columns - decided for each in conditions):
         return True
     return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 

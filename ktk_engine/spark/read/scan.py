@@ -21,11 +21,14 @@ from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.label import label_texts
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, digests_of, is_own
 from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, with_types
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.read_types import read_types
-from ktk_engine.spark.read.restored_by_spark import name_restored_by_spark, restored_by_spark
+from ktk_engine.spark.read.spark_parses_partition_values import (
+    name_restored_by_spark,
+    spark_parses_partition_values,
+)
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
 
@@ -84,6 +87,11 @@ class Scanner:
         frames = [self._relation(snapshot, *kind, columns) for kind in kinds]
         return functools.reduce(lambda left, right: left.union(right), frames)
 
+    @property
+    def reads_folders(self) -> bool:
+        """Whether Spark's own reader can be given chosen files of the store."""
+        return self.store.read_by_spark and client_of(self.session).takes_manifests
+
     def reads(self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> bool:
         """Tell whether `scan` gives the rows."""
         return self._kinds(snapshot, files, columns) is not None
@@ -96,7 +104,7 @@ class Scanner:
         None if Spark does not read all of them right.
         """
         keys = snapshot.partition_keys
-        if not self.store.read_by_spark:
+        if not self.reads_folders:
             return None
         if {*keys} & {*columns} and not _restores(snapshot, files):
             return None
@@ -158,5 +166,7 @@ def _restores(snapshot: Snapshot, files: pa.Table) -> bool:
     if any(files[PARTITION_PREFIX + name].null_count for name in keys):
         return False
     texts = label_texts(files["label"], keys)
-    exact = (restored_by_spark(texts[key], snapshot.schema.field(key).type) for key in keys)
+    exact = (
+        spark_parses_partition_values(texts[key], snapshot.schema.field(key).type) for key in keys
+    )
     return all(pc.all(each).as_py() is not False for each in exact)

@@ -8,15 +8,20 @@ from __future__ import annotations
 import heapq
 import pickle
 import re
+import socket
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.errors import ObjectNotFoundError
 from ktk_engine.local.merge import merge
 from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.task import Task
+from ktk_engine.messages import Message
 from ktk_engine.spark.arrow_types import arrow_schema, cast_for_spark, spark_schema
+from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.store.interface import ObjectStore
@@ -47,20 +52,37 @@ def task_frame(
     result = spark_schema(schema)
     if not tasks:
         return empty_frame(session, result)
-    groups = _grouped(tasks, _GROUPS_PER_CORE * session.sparkContext.defaultParallelism)
+    groups = _grouped(tasks, _GROUPS_PER_CORE * client_of(session).parallelism)
     payloads = [pickle.dumps(group, pickle.HIGHEST_PROTOCOL) for group in groups]
     each = _numbers_per_group(session, tasks, len(groups))
     target = arrow_schema(result)
+    elsewhere = is_connect(session) and not store.is_remote
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         number = None
         for batch in batches:
             if number is None and batch.num_rows:
                 number = batch.column(0)[0].as_py() // each
-                yield from run_group(store, pickle.loads(payloads[number]), target)
+                with _folder_of_here(elsewhere):
+                    yield from run_group(store, pickle.loads(payloads[number]), target)
 
     numbers = session.range(0, len(groups) * each, 1, len(groups)).where(f"id % {each} = 0")
     return map_in_workers(numbers, read, result)
+
+
+@contextmanager
+def _folder_of_here(elsewhere: bool) -> Iterator[None]:
+    """Say of a file that a task does not find that its folder may be of another machine."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        if not elsewhere:
+            raise
+        where = (
+            f" {socket.gethostname()} looked for it, where tasks of Spark Connect run: a store in "
+            "a folder has to be mounted there at the same path, or to be an object store."
+        )
+        raise ObjectNotFoundError(Message(error, where)) from None
 
 
 def run_group(

@@ -6,20 +6,19 @@ Executors of a cluster have Spark, pyarrow and numpy, but not this package.
 from __future__ import annotations
 
 import hashlib
-import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.worker_engine import workers_find_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     Batches: TypeAlias = Iterator["pa.RecordBatch"]
@@ -27,17 +26,12 @@ if TYPE_CHECKING:
 # Rooms that only this process enters: they decide and commit.
 _NOT_SHIPPED = frozenset(
     {"api", "catalog", "change", "cli", "describe", "gate", "maintain"}
-    | {"publish", "warehouse", "write"}
+    | {"publish", "warehouse", "write", "duckdb.py", "polars.py"}
 )
 _PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()
 PARTS = "in parts: "  # before the parts of a message, as JSON, in a traceback
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-def runs_here(master: str) -> bool:
-    """Whether a master's tasks run in Spark's own process on this machine."""
-    return master == "local" or master.startswith("local[")
 
 
 def map_in_workers(
@@ -50,7 +44,7 @@ def map_in_workers(
         function: takes and gives Arrow batches.
         schema: what it gives.
     """
-    ship_engine(frame.sparkSession.sparkContext)
+    ship_engine(frame.sparkSession)
     names = frame.columns
     if any("." in name or "`" in name for name in names):  # PySpark takes them for expressions
         frame = frame.toDF(*(f"_{number}" for number in range(len(names))))
@@ -67,26 +61,26 @@ def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Cal
     return run
 
 
-def ship_engine(context: SparkContext) -> None:
+def ship_engine(session: SparkSession) -> None:
     """Send this package to executors, unless they have it from this process already.
 
     There it comes before an installed package of this name, which may be another version. Workers
     on this machine need none if a new interpreter finds what this one has.
 
     Args:
-        context: of any session.
+        session: any session.
     """
-    is_this_python = runs_here(context.master or "") and context.pythonExec == sys.executable
-    if is_this_python and workers_find_engine():
+    client = client_of(session)
+    if client.runs_this_python and workers_find_engine():
         return
     files = _files()
     name = f"ktk_engine-{_digest(files)}.zip"
     with _lock:  # Spark refuses a second file of this name
-        if any(path.endswith(f"/{name}") for path in context.listFiles):
+        if client.has_archive(name):
             return
         archive = make_scratch_folder() / name
         _write_archive(archive, files)
-        context.addPyFile(str(archive))
+        client.send_archive(archive)
 
 
 def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:

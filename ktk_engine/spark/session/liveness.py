@@ -12,10 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from subprocess import Popen, TimeoutExpired
 
-from py4j.protocol import Py4JError
-
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.jvm import has_stopped, jvm_process
 
 _PATIENCE = 5.0  # seconds to connect, and again to answer
 _SPARK = "spark://"
@@ -39,7 +36,10 @@ def check_master(master: str) -> None:
 
 def why_ended() -> str:
     """Say why the Spark of this process ended; empty if it runs, or none was started."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+
+    from ktk_engine.spark.client.classic import has_stopped, jvm_process
 
     context = SparkContext._active_spark_context
     try:
@@ -93,7 +93,7 @@ def master_problem(master: str) -> str:
         return ""  # Spark itself says what is wrong with its form
     pool = ThreadPoolExecutor(len(addresses))
     asked = [
-        pool.submit(_problem, match[1] or match[2], int(match[3]), speaks=not kubernetes)
+        pool.submit(address_problem, match[1] or match[2], int(match[3]), is_master=not kubernetes)
         for match in addresses
     ]
     try:
@@ -108,11 +108,18 @@ def master_problem(master: str) -> str:
     return f"The Spark master {master} (`spark.master`) does not answer: {told}."
 
 
-def _problem(host: str, port: int, speaks: bool) -> str:
-    """What is wrong with a server; empty if it is there."""
+def address_problem(host: str, port: int, is_master: bool = False) -> str:
+    """Say, within ten seconds, what is wrong with a server; empty if it is there.
+
+    Args:
+        host: its name or address.
+        port: where it listens.
+        is_master: whether it is a Spark master, which is asked for an answer; of others a
+            connection is enough.
+    """
     try:
         with socket.create_connection((host, port), _PATIENCE) as connection:
-            if speaks:
+            if is_master:
                 connection.sendall(_QUESTION)
                 if not connection.recv(1):
                     return "the server there is no Spark master"

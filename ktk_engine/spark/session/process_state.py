@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ktk_engine.java.find_java import find_java, java_home
+from ktk_engine.spark.client.protocol import runs_here
 from ktk_engine.spark.compatibility import silence_query_loggers
-from ktk_engine.spark.session.executors import runs_here
 
 
 def use_java(scratch: Path) -> None:

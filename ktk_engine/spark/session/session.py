@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
+from ktk_engine.spark.client.client import client_of, is_connect
+from ktk_engine.spark.client.protocol import runs_here
 from ktk_engine.spark.compatibility import known_settings
-from ktk_engine.spark.jvm import explicit_settings
-from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.liveness import check_master, why_ended
 from ktk_engine.spark.session.metastore import has_metastore
@@ -157,12 +157,28 @@ def new_session(session: SparkSession) -> SparkSession:
 
     Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
-    own = session.newSession()
-    for key in set(_DEFAULTS_OF_ROWS) - explicit_settings(session, _DEFAULTS_OF_ROWS):
-        own.conf.set(key, DEFAULT_SETTINGS[key])
-    for key, value in known_settings(REQUIRED_SETTINGS).items():
-        own.conf.set(key, value)
-    return own
+    return with_defaults(client_of(session).new_session())
+
+
+def session_for_frames(session: SparkSession) -> SparkSession:
+    """Give a session whose frames meet those of a session: a new one, but over Spark Connect.
+
+    There it is the session itself, and what its rows depend on stays its owner's choice.
+    """
+    return _with_required(session) if is_connect(session) else new_session(session)
+
+
+def with_defaults(session: SparkSession) -> SparkSession:
+    """Set what rows depend on, unless its context says otherwise, and what plans rely on."""
+    for key in set(_DEFAULTS_OF_ROWS) - client_of(session).explicit_settings(_DEFAULTS_OF_ROWS):
+        session.conf.set(key, DEFAULT_SETTINGS[key])
+    return _with_required(session)
+
+
+def _with_required(session: SparkSession) -> SparkSession:
+    for key, value in known_settings(REQUIRED_SETTINGS, client_of(session).version).items():
+        session.conf.set(key, value)
+    return session
 
 
 def _print_line(line: str) -> None:
@@ -209,10 +225,10 @@ def _scratch_settings(
 
 
 def _refuse_connect() -> None:
-    """Spark Connect cannot take plans that are made of files."""
+    """PySpark would open a session of Spark Connect in place of one of this process."""
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         if os.environ.get(name):
             raise SessionError(
-                f"The environment variable {name} asks for Spark Connect; cubes need a classic "
-                f"session in this process. Unset it, or name a master: spark.master."
+                f"The environment variable {name} asks for Spark Connect, and here a Spark of this "
+                "process is started. Unset it."
             )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-import pyspark  # noqa: F401
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 import ktk_engine.errors as errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.spark.compatibility import unread_file
+from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
@@ -41,10 +38,12 @@ def spark_job() -> Iterator[None]:
     """
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except spark_errors() as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
         text = str(error)
+        if lost := _lost_session(error):
+            raise SessionError(lost) from error
         own = worker_error(text)
         if own is not None:
             raise own from error
@@ -79,6 +78,12 @@ def worker_error(text: str) -> KtkError | None:
         return kind(Message.from_json(parts)) if parts else kind(said)
     except ValueError:  # something cut the traceback off
         return kind(said)
+
+
+def _lost_session(error: Exception) -> str:
+    """Why a server of Spark Connect cannot say what became of the job; empty if it can."""
+    connect = sys.modules.get("ktk_engine.spark.client.connect")
+    return connect.lost_session(error) if connect else ""
 
 
 def _interrupted(error: BaseException) -> bool:

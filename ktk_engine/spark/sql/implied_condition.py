@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ktk_engine.conditions.condition import Condition, FalseCondition
+from ktk_engine.conditions.condition import (
+    Condition,
+    FalseCondition,
+    Or,
+    TrueCondition,
+    conjunction,
+    conjuncts,
+)
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.errors import ConditionError
 from ktk_engine.plan.statement.usage import read_usage
-from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
+from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.client.client import client_of
+from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
+from ktk_engine.spark.write.changed_rows import expression, where_any
+from ktk_engine.sql.conjuncts import conjuncts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,9 +32,44 @@ if TYPE_CHECKING:
 _MARKER = "__ktk_changed"
 
 
-def implied_condition(
-    scanner: Scanner, schema: pa.Schema, narrow: Callable[[DataFrame], DataFrame]
-) -> Condition:
+@dataclass(frozen=True)
+class Narrowing:
+    """Conditions on rows, by themselves or with those of a source.
+
+    Attributes:
+        alias: the name by which conditions know the rows.
+        conditions: a row passes for which one of them is true; an empty one is true for every row.
+        source: other rows, one of which has to pass with it.
+        source_alias: the name by which conditions know these.
+    """
+
+    alias: str
+    conditions: Sequence[str]
+    source: DataFrame | None = None
+    source_alias: str = ""
+
+    def over(self, rows: DataFrame) -> DataFrame:
+        """The rows that conditions are asked of."""
+        named = rows.alias(self.alias)
+        if self.source is None:
+            return named
+        return named.crossJoin(self.source.alias(self.source_alias))
+
+    def is_deterministic(self, scanner: Scanner, schema: pa.Schema) -> bool:
+        """Whether the same rows pass each time.
+
+        Args:
+            scanner: the session.
+            schema: the rows' columns.
+        """
+        if not all(self.conditions):
+            return True
+        rows = self.over(empty_frame(scanner.session, spark_schema(schema)))
+        conditions = list(map(expression, self.conditions))
+        return client_of(scanner.session).is_deterministic(rows, conditions)
+
+
+def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing) -> Condition:
     """Say what each row fulfils that passes: what Spark pushes down to a relation.
 
     Nothing runs.
@@ -28,12 +77,33 @@ def implied_condition(
     Args:
         scanner: the session, and a folder for the relation that stands for the rows.
         schema: the rows' columns.
-        narrow: filters rows, or joins them.
+        narrowing: what they pass.
 
     Returns:
         What is not understood of it counts as true.
     """
-    rows = narrow(marked_frame(scanner.session, scanner.scratch, schema, _MARKER))
-    zone = time_zone_of_thread(scanner.session)
-    usage = read_usage(optimized_plan_json(rows), _MARKER, schema, zone)
+    client = client_of(scanner.session)
+    if not client.shows_plans:
+        return _read(narrowing, schema, client.zone)
+    rows = narrowing.over(marked_frame(scanner.session, scanner.scratch, schema, _MARKER))
+    passing = where_any(rows, narrowing.conditions)
+    usage = read_usage(client.optimized_plan(passing), _MARKER, schema, client.zone)
     return FalseCondition() if usage is None else usage.condition
+
+
+def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
+    """What the texts of conditions say of the rows alone."""
+    options = []
+    for text in narrowing.conditions:
+        parts = []
+        for part in conjuncts_of(text):
+            try:
+                parts.append(
+                    parse_condition(part, schema, qualifier=narrowing.alias, session_zone=zone)
+                )
+            except ConditionError:
+                continue
+        options.append(conjunction(parts))
+    if any(not conjuncts(option) for option in options):
+        return TrueCondition()
+    return options[0] if len(options) == 1 else Or(tuple(options))

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pyspark  # noqa: F401
-from pyspark.sql import SparkSession
-
-from ktk_engine.spark.jvm import java_session
+from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.sql.commands import Explain, TemporaryView
 from ktk_engine.sql.statement import Statement, read_statement
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
-class ModelSession(SparkSession):
-    """A Spark session whose `sql` and `table` find `schema.name` in the stores.
+def model_session(
+    relations: SqlSession, tell: Callable[[Plan], None] = lambda plan: None
+) -> SparkSession:
+    """Give a Spark session whose `sql` and `table` find `schema.name` in the stores.
 
     Everything else is the session's own. Statements that write go to Spark, which knows no
     relation of a store: anyone who gets this session gives rows back instead.
@@ -29,14 +28,16 @@ class ModelSession(SparkSession):
         relations: the session to use, with its stores.
         tell: gets the plan of each cube that a statement reads.
     """
+    if is_connect(relations.session):
+        return _of_connect(relations, tell)
+    return _of_java(relations, tell)
 
-    def __init__(
-        self, relations: SqlSession, tell: Callable[[Plan], None] = lambda plan: None
-    ) -> None:
-        self._relations = relations
-        self._tell = tell
-        spark = relations.session
-        super().__init__(spark.sparkContext, java_session(spark))
+
+class _FindingRelations:
+    """What such a session does otherwise than the one that it stands for."""
+
+    _relations: SqlSession
+    _tell: Callable[[Plan], None]
 
     def sql(
         self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
@@ -48,11 +49,12 @@ class ModelSession(SparkSession):
             args: values of its parameters, `:name` or `?`.
             kwargs: what is in braces in the text; such a text is Spark's alone.
         """
+        sparks = self._relations.session.sql
         if kwargs:
-            return super().sql(sqlQuery, args, **kwargs)
+            return sparks(sqlQuery, args, **kwargs)
         statement = read_statement(sqlQuery)
         if not (statement.is_query or isinstance(statement.command, TemporaryView | Explain)):
-            return super().sql(sqlQuery, args)
+            return sparks(sqlQuery, args)
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
@@ -65,7 +67,7 @@ class ModelSession(SparkSession):
 
     def newSession(self) -> SparkSession:
         """Give a plain session over the same context."""
-        return self._relations.session.newSession()
+        return client_of(self._relations.session).new_session()
 
     def _planned(
         self, statement: Statement, args: dict[str, Any] | list[Any] | None = None
@@ -74,3 +76,33 @@ class ModelSession(SparkSession):
         for plan in self._relations.plans:
             self._tell(plan)
         return frame
+
+
+def _of_java(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSession:
+    import pyspark  # noqa: F401
+    from pyspark.sql import SparkSession
+
+    from ktk_engine.spark.client.classic import java_session
+
+    class ModelSession(_FindingRelations, SparkSession):
+        def __init__(self) -> None:
+            self._relations, self._tell = relations, tell
+            spark = relations.session
+            super().__init__(spark.sparkContext, java_session(spark))
+
+    return ModelSession()
+
+
+def _of_connect(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSession:
+    import pyspark  # noqa: F401
+    from pyspark.sql.connect.session import SparkSession
+
+    class ModelSession(_FindingRelations, SparkSession):  # type: ignore[misc]
+        def __init__(self) -> None:
+            vars(self).update(vars(relations.session))
+            self._relations, self._tell = relations, tell
+
+        def __del__(self) -> None:
+            """Nothing to do: the connection is the other's."""
+
+    return ModelSession()  # type: ignore[return-value]

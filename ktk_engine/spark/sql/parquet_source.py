@@ -32,8 +32,8 @@ from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.frames import with_types
 from ktk_engine.spark.read.read_types import read_type
-from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 from ktk_engine.spark.read.scan import READING, UNBOUNDED
+from ktk_engine.spark.read.spark_parses_partition_values import spark_parses_partition_values
 from ktk_engine.spark.sql.read_files import given_options, literal_location
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier
@@ -187,5 +187,5 @@ def _is_plain(file: PlainFile) -> bool:
         return True
     names = "".join(file.folders)
     known = pa.array([text for text in texts if text not in ("", HIVE_NULL)], pa.string())
-    restored = pc.all(restored_by_spark(known, pa.string())).as_py() is not False
+    restored = pc.all(spark_parses_partition_values(known, pa.string())).as_py() is not False
     return not file.between and restored and "".join([names, *texts]).isascii() and "%" not in names

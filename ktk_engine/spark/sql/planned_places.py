@@ -20,10 +20,12 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import Plannable
 from ktk_engine.plan.statement.usage import Usage, read_usage
 from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
+from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 
@@ -72,6 +74,20 @@ class PlannedPlaces:
         for place, (marker, schema) in (marking._marked or {}).items():
             self._usages[place] = read_usage(plan, marker, schema, zone)
 
+    def learn_from_text(self, marking: PlannedPlaces, text: str, views: QueryText) -> None:
+        """Note what the statement reads at each place, where no plan can be had.
+
+        Args:
+            marking: what `marking` gave.
+            text: the statement, bound with it.
+            views: its views.
+        """
+        marked = marking._marked or {}
+        usages = views.usages(text, dict(marked.values()), client_of(self.session).zone)
+        for place, (marker, _) in marked.items():
+            if marker in usages:
+                self._usages[place] = usages[marker]
+
     def knows(self, place: Place) -> bool:
         """Whether what is read there is known, or being found out."""
         return self._marked is not None or place in self._usages
@@ -94,6 +110,11 @@ class PlannedPlaces:
         marker = f"{_MARKER}_{len(self._marked)}"
         self._marked[place] = (marker, relation.schema)
         return f"{name} {marker}", spark_schema(relation.schema).json()
+
+    def marker(self, place: Place) -> str:
+        """The name of the empty relation of a place, which `view` was asked about."""
+        assert self._marked is not None
+        return self._marked[place][0]
 
     def frame(self, place: Place, relation: Plannable) -> DataFrame:
         """Give the rows of a relation that its place needs; all, where that is not known.
@@ -120,7 +141,7 @@ class PlannedPlaces:
         asked = [name for name in relation.schema.names if name in usage.columns]
         needed = [name for name in asked if name not in relation.refused] or [relation.least]
         plan = relation.plan(needed, usage.condition)
-        plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
+        plan = replace(plan, ignored=usage.ignored, partial_aggregate=usage.partial_aggregate)
         self.plans.append(plan)
         frame = plan_frame(
             self.scanner(relation.store),

@@ -31,16 +31,12 @@ from ktk_engine.plan.statement.named_relations import (
     Plannable,
     check_columns_alike,
 )
-from ktk_engine.spark.jvm import (
-    check_syntax,
-    optimized_plan_json,
-    send_answers_at_once,
-    time_zone_of_thread,
-)
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
+from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
@@ -64,7 +60,7 @@ class SqlSession:
     """Runs statements that name relations as `schema.name`, or with an address before that.
 
     Attributes:
-        session: a classic Spark session of one thread.
+        session: a Spark session of one thread.
         open_schema: see `KnownStores`.
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
@@ -88,7 +84,7 @@ class SqlSession:
 
     def __post_init__(self) -> None:
         self.known = KnownStores(self.open_schema)
-        send_answers_at_once(self.session)
+        client_of(self.session).answer_at_once()
 
     def sql(
         self, statement: str | Statement, args: dict[str, Any] | list[Any] | None = None
@@ -144,7 +140,7 @@ class SqlSession:
         try:
             yield
         except ParseException:
-            check_syntax(self.session, statement.sql)
+            client_of(self.session).check_syntax(statement.sql)
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
@@ -240,6 +236,7 @@ class _Binding:
     _files: dict[str, str] = field(default_factory=dict)
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
     _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
+    _texts: QueryText | None = None
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
         """Bind a statement, its relations planned for what it reads of them.
@@ -305,7 +302,7 @@ class _Binding:
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement asks for."""
-        zone = time_zone_of_thread(self.owner.session) if reference.timestamp else ""
+        zone = client_of(self.owner.session).zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
@@ -317,7 +314,7 @@ class _Binding:
         if created is not None and created.creates.key not in self._renewed:
             self._renewed.add(created.creates.key)
             places = replace(self.places, _usages={}, _marked=None)
-            replace(self, places=places, _named={}).plan(created)
+            replace(self, places=places, _named={}, _texts=None).plan(created)
 
     def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
         """Whether a statement reads what is planned for it, itself or through views.
@@ -356,12 +353,19 @@ class _Binding:
     def probe(self, query: Statement, args: dict[str, Any] | list[Any] | None) -> None:
         """Let Spark optimise a query over empty relations, and read what it needs of them.
 
-        Each place where it names one gets a plan of its own.
+        Each place where it names one gets a plan of its own. Where Spark shows no plans, the text
+        of the query has to tell.
         """
         session = self.owner.session
+        client = client_of(session)
         marking = self.places.marking()
+        if not client.shows_plans:
+            views = QueryText(session)
+            bound = replace(self, places=marking, _texts=views).bind(query)
+            self.places.learn_from_text(marking, bound, views)
+            return
         frame = session.sql(replace(self, places=marking).bind(query), args)
-        self.places.learn(marking, optimized_plan_json(frame), time_zone_of_thread(session))
+        self.places.learn(marking, client.optimized_plan(frame), client.zone)
 
     def _query(self, view: ViewDocument) -> Statement:
         """What a view stores."""
@@ -404,10 +408,14 @@ class _Binding:
                 "after the tables and cubes that it reads."
             )
         bound = self.bind(self._query(view), schema, path, reader)
+        if self._texts is not None:
+            return self._texts.view(bound)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _register_planned(self, path: Place, relation: Plannable, name: str) -> str:
         name, version = self.places.view(path, relation, name)
+        if self._texts is not None:
+            return self.places.marker(path)
         return self.owner.register(name, version, lambda: self.places.frame(path, relation))
 
     def _name_at(self, path: Place, name: str) -> str:

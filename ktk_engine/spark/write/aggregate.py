@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
-from ktk_engine.spark.jvm import active_session
+from ktk_engine.spark.client.client import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ def aggregate(rows: DataFrame, keys: Sequence[str], *columns: Column) -> DataFra
         keys: names as SQL has them, quoted where needed; none for one group of all rows.
         columns: what to compute of each group.
     """
-    with active_session(rows.sparkSession):
+    with client_of(rows.sparkSession).active():
         return rows.groupBy(*keys).agg(*columns)
 
 

@@ -12,8 +12,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import cast_by_name, check_fields
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.sql.row_change import Clause
@@ -119,7 +119,7 @@ class DecidedRows:
 
     def _value(self, text: str, field: pa.Field) -> Column:
         """An expression of a clause as a value of a column."""
-        value, wanted = _expression(text), spark_type(field.type)
+        value, wanted = expression(text), spark_type(field.type)
         if not is_nested(field.type):
             return value.cast(wanted)
         given = self.rows.select(value.alias(field.name)).schema[field.name].dataType
@@ -194,14 +194,14 @@ class Sides:
     def others(self) -> DataFrame:
         """The source rows that match no stored row, as they are."""
         source = self.source.alias(self.alias)
-        return source.join(self._stored(), _expression(self.on), "left_anti")
+        return source.join(self._stored(), expression(self.on), "left_anti")
 
     def _stored(self) -> DataFrame:
         return self.stored.alias(self.target)
 
     def _join(self, stored: DataFrame, how: str) -> DataFrame:
         source = self.source.withColumn(_MATCHED, F.lit(True)).alias(self.alias)
-        return stored.join(source, _expression(self.on), how)
+        return stored.join(source, expression(self.on), how)
 
 
 def decide(stored: DataFrame, target: str, clauses: Sequence[Clause]) -> DecidedRows:
@@ -214,12 +214,7 @@ def where_any(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
     """The rows for which one of some conditions is true; an empty one is true for every row."""
     if not all(conditions):
         return rows
-    return rows.where(functools.reduce(lambda a, b: a | b, map(_expression, conditions)))
-
-
-def where_matching(rows: DataFrame, source: DataFrame, alias: str, on: str) -> DataFrame:
-    """The rows that match a row of a source, with what they match."""
-    return rows.join(source.alias(alias), _expression(on), "inner")
+    return rows.where(functools.reduce(lambda a, b: a | b, map(expression, conditions)))
 
 
 def named_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
@@ -231,14 +226,15 @@ def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = 
     """Note for each row the first clause whose condition is true for it."""
     number = F.lit(None).cast("int")
     for index, clause in reversed(list(enumerate(clauses))):
-        true = _expression(clause.condition) if clause.condition else F.lit(True)
+        true = expression(clause.condition) if clause.condition else F.lit(True)
         number = F.when(true, F.lit(index)).otherwise(number)
     if given is not None:
         number = F.when(given, number)
     return rows.withColumn(_CLAUSE, number)
 
 
-def _expression(text: str) -> Column:
+def expression(text: str) -> Column:
+    """Read an SQL expression."""
     return F.expr(f"({text}\n)")  # the line break ends a comment that it may end with
 
 

@@ -13,9 +13,9 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.plan.key_conditions import counted_keys
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, empty_frame
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from ktk_engine.spark.arrow_types import arrow_schema, spark_type
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import check_fields, with_types
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.write.nested_columns import with_known_parts
 from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.schema import check_storable

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:

@@ -5,23 +5,21 @@ See docs/design/writing.md, Writing files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
-from ktk_engine.files.file_writer import (
-    REPORT_SCHEMA,
-    WriteJob,
-    write_files,
-)
+from ktk_engine.errors import SessionError
+from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.client.client import client_of, is_connect, select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
-from ktk_engine.spark.jvm import count_leaves, select_names, size_in_bytes
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -34,8 +32,6 @@ _REPORT_DDL = (
     "payload binary, tail bigint, tail_digest binary, digest binary, cells binary, "
     "task bigint, number bigint"
 )
-# Fewer bytes than Spark gives to one task that reads.
-_SMALL_BYTES = 64 << 20
 
 
 def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
@@ -53,13 +49,32 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        assert context is not None
+        if context is None:  # Sail's server, which does not keep rows sorted either
+            raise SessionError(
+                "This server of Spark Connect cannot write files: its tasks are told nothing of "
+                "themselves. Hand over the rows as Arrow (frame.toArrow()), and they are written "
+                "by this process, or take a server of Spark's own. Nothing was written."
+            )
         return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 
     arranged = _arrange(frame, job)
     with spark_job():
-        report = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
-    return make_report(report.cast(REPORT_SCHEMA), job)
+        found = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
+    report = make_report(found.cast(REPORT_SCHEMA), job)
+    if is_connect(frame.sparkSession):
+        _check_folder(job, report.keys)
+    return report
+
+
+def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
+    """Refuse files in a folder of another machine, which has the same path there."""
+    if job.store.is_remote or not keys or job.store.exists(keys[0]):
+        return
+    raise SessionError(
+        f"The tasks of Spark Connect wrote to {job.store.url} on a machine of their own: this "
+        "process does not see their files. Mount the folder at the same path on all machines, or "
+        "keep the store in an object store. Nothing was committed."
+    )
 
 
 def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
@@ -91,10 +106,5 @@ def _enough_tasks(frame: DataFrame) -> int | None:
 
     Each of them has a task of its own, however few rows it gives: a file a query.
     """
-    context = frame.sparkSession.sparkContext
-    cores = context.defaultParallelism
-    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-        return None  # how many there will be follows the tasks
-    if count_leaves(frame) <= cores or size_in_bytes(frame) > _SMALL_BYTES:
-        return None
-    return cores
+    client = client_of(frame.sparkSession)
+    return client.parallelism if client.needs_few_tasks(frame) else None

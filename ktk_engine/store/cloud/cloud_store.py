@@ -144,21 +144,34 @@ class CloudStore(ObjectStore):
             validate_key(folder)
         found = [
             ObjectInfo(key, item["size"], item["last_modified"])
-            for item in self._listed(folder, None)
+            for item in self._listed(folder)
             if (key := self._key(item["path"])) is not None and key.startswith(prefix)
         ]
         yield from sorted(found, key=lambda info: info.key)
 
-    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+    def list_names(
+        self, folder: str = "", prefix: str = "", since: str = "", at_most: int | None = None
+    ) -> builtins.list[str]:
         """See `ObjectStore.list_names`."""
         if folder:
             validate_key(folder)
         below = f"{folder}/" if folder else ""
-        if since:  # only listings of all keys can start in the middle
-            paths = [item["path"] for item in self._listed(folder, f"{below}{since}")]
-            keys = [key for path in paths if (key := self._key(path)) is not None]
-            rests = [key.removeprefix(below) for key in keys]
-            found = {name + slash for name, slash, _ in (rest.partition("/") for rest in rests)}
+        # Only a listing of all keys can begin in the middle, or end there.
+        if since or at_most is not None:
+
+            def read_some(client: Client) -> set[str]:
+                start = _before(f"{below}{since}") if since else None
+                names = set[str]()
+                for item in self._pages(client, folder, start):
+                    if (key := self._key(item["path"])) is not None:
+                        name, slash, _ = key.removeprefix(below).partition("/")
+                        if (name + slash).startswith(prefix) and name + slash >= since:
+                            names.add(name + slash)
+                    if at_most is not None and len(names) >= at_most:
+                        break
+                return names
+
+            found = self._requests.ask("list", folder, read_some)
         else:
             path = self._cloud.address.path(folder)
 
@@ -169,7 +182,7 @@ class CloudStore(ObjectStore):
 
             start = len(f"{path}/") if path else 0
             found = {path[start:] for path in self._requests.ask("list", folder, read)}
-        return sorted(name for name in found if name.startswith(prefix) and name >= since)
+        return sorted(name for name in found if name.startswith(prefix))[:at_most]
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`; there are no empty folders to remove."""
@@ -234,18 +247,17 @@ class CloudStore(ObjectStore):
             return validate_key(path[len(f"{prefix}/") :] if prefix else path)
         return None
 
-    def _listed(self, folder: str, since: str | None) -> builtins.list[Any]:
-        """List everything below a folder, from a key on."""
+    def _listed(self, folder: str) -> builtins.list[Any]:
+        """List everything below a folder."""
+        return self._requests.ask("list", folder, lambda c: [*self._pages(c, folder, None)])
+
+    def _pages(self, client: Client, folder: str, after: str | None) -> Iterator[Any]:
+        """Read everything below a folder page by page, if need be after a key."""
         address = self._cloud.address
-        # The client excludes the offset itself, so start just before it.
-        offset = None if since is None else address.path(_before(since))
-        path = address.path(folder)
-
-        def read(client: Client) -> builtins.list[Any]:
-            pages = client.list(path or None, offset=offset)
-            return [item for page in pages for item in page]
-
-        return self._requests.ask("list", folder, read)
+        # The client excludes the offset itself.
+        offset = None if after is None else address.path(after)
+        for page in client.list(address.path(folder) or None, offset=offset):
+            yield from page
 
     def _ask_to_write(self, key: str, request: Callable[[Client], object]) -> None:
         try:

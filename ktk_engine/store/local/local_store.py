@@ -158,7 +158,9 @@ class LocalStore(ObjectStore):
         """See `ObjectStore.list_unfinished`; the files named `.tmp-<uuid>`."""
         return self._walk(*_split_prefix(prefix), unfinished=True)
 
-    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+    def list_names(
+        self, folder: str = "", prefix: str = "", since: str = "", at_most: int | None = None
+    ) -> builtins.list[str]:
         """See `ObjectStore.list_names`."""
         segments = validate_key(folder).split("/") if folder else []
         with os_errors("list", folder, self.url):
@@ -168,7 +170,8 @@ class LocalStore(ObjectStore):
                     names = [*_names(descriptor, below, prefix, since, unreadable=True)]
             except FileNotFoundError:
                 return []
-        return sorted(name for name in names if not name.startswith(TEMPORARY_PREFIX))
+        names = sorted(name for name in names if not name.startswith(TEMPORARY_PREFIX))
+        return names[:at_most]
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`; a symbolic link is refused."""

@@ -26,9 +26,9 @@ from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.present_rows import present_rows
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 
 
 def alter_columns(
@@ -89,7 +89,7 @@ def _check(
 ) -> None:
     """Let the gate look at the columns as they would be."""
     target = _target(base, changes)
-    check_write(schema, target, state, Retained("append"), WriteContext(staging.history))
+    check_write(schema, target, state, WriteMode("append"), WriteContext(staging.history))
 
 
 def _target(base: Snapshot, changes: ColumnChanges) -> Target:
@@ -111,7 +111,7 @@ def _rewrite(
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # Whatever row is added meanwhile has the old columns.
-    retained = Retained("files", base.files, reads=((),), verb="alter")
+    retained = WriteMode("files", base.files, reads=((),), verb="alter")
     context = WriteContext(staging.history)
     write = check_write(schema, _target(base, changes), state, retained, context)
     staging.write(write, rows)

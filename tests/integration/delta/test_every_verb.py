@@ -13,8 +13,10 @@ from ktk_engine import Store
 from ktk_engine.api.cube import Cube  # deep: which verbs there are
 from ktk_engine.api.table import Table  # deep: likewise
 from tests.integration.delta.readers import by_arrow
+from tests.integration.iceberg.readers import by_pyiceberg
 
 ENGINE = Path(__file__).parents[3] / "ktk_engine"
+FORMS = ("delta", "iceberg")
 # What reads only.
 READS = {"query", "at", "info", "check", "history", "stats", "tags", "head"}
 CUBE = {
@@ -33,7 +35,7 @@ CUBE = {
     "copy_to": lambda cube: cube.copy_to(cube._store, name="d"),
     "tag": lambda cube: cube.tag("first"),
     "untag": lambda cube: (cube.tag("first"), cube.untag("first")),
-    "publish": lambda cube: cube.publish(None).publish("delta"),
+    "publish": lambda cube: cube.publish(None).publish(FORMS),
     "transaction": lambda cube: change(cube),
 }
 TABLE = {
@@ -48,7 +50,7 @@ TABLE = {
     "copy_to": lambda table: table.copy_to(table._store, name="d"),
     "tag": lambda table: table.tag("first"),
     "untag": lambda table: (table.tag("first"), table.untag("first")),
-    "publish": lambda table: table.publish(None).publish("delta"),
+    "publish": lambda table: table.publish(None).publish(FORMS),
 }
 
 
@@ -76,13 +78,13 @@ def cube(store):
     seed, more = rows([1, 1, 2], [1, 2, 3]), payload([1, 3], [5, 6])
     datasets = {"seed": seed, "more": more}
     store.build("c", datasets, dimension_columns=["x"], partition_by=["p"])
-    return store.cube("c").publish("delta")
+    return store.cube("c").publish(FORMS)
 
 
 @pytest.fixture
 def table(store):
     store.write_table("t", rows([1, 1, 2], [1, 2, 3]))
-    return store.table("t").publish("delta")
+    return store.table("t").publish(FORMS)
 
 
 def assert_published(store: Store, tmp_path: Path) -> None:
@@ -93,8 +95,9 @@ def assert_published(store: Store, tmp_path: Path) -> None:
         cube, _, dataset = uuid.partition("++")
         relation = store.cube(cube)._state if dataset else store.table(uuid)._state
         snapshot = relation.snapshot(uuid)
-        assert snapshot.published_as == {"delta"}, uuid
+        assert snapshot.published_as == set(FORMS), uuid
         assert by_arrow(str(tmp_path / "s" / uuid)).num_rows == snapshot.rows
+        assert by_pyiceberg(str(tmp_path / "s" / uuid)).num_rows == snapshot.rows
 
 
 def cube_datasets(store: Store) -> list[str]:
@@ -105,7 +108,7 @@ def cube_datasets(store: Store) -> list[str]:
 def test_a_cube(store, cube, tmp_path, verb):
     CUBE[verb](cube)
     if verb == "extend":
-        store.cube("c").publish("delta", dataset="other")
+        store.cube("c").publish(FORMS, dataset="other")
     assert_published(store, tmp_path)
 
 
@@ -130,6 +133,7 @@ def test_what_is_dropped_and_cleaned_up(store, cube, table, tmp_path):
     store.drop("c")
     store.drop("t")
     assert not list((tmp_path / "s").glob("*/_delta_log/*.json"))
+    assert not list((tmp_path / "s").glob("*/metadata/*"))
     assert not list((tmp_path / "s").glob("*by-dataset-metadata*"))
 
 

@@ -115,7 +115,7 @@ def test_ktk_publish_mends_it_too(store):
     store.faults.append(fail("before", "put_if_absent", "_delta_log"))
     append(face, 3)
     [found] = publish_datasets(store, "t")
-    assert (found.version, found.delta_version, numbers(store)) == (3, 1, [1, 2, 3])
+    assert (found.version, found.format_version, numbers(store)) == (3, 1, [1, 2, 3])
 
 
 VERBS = {
@@ -358,8 +358,9 @@ def test_files_that_may_share_cells_wait_for_a_compaction(tmp_path):
 
 def test_formats_that_nobody_knows_are_refused():
     assert check_formats("delta") == ("delta",)
-    with pytest.raises(ConfigurationError, match="'iceberg' is no format"):
-        check_formats(["iceberg"])
+    assert check_formats("iceberg, delta") == check_formats(["iceberg", "delta"])
+    with pytest.raises(ConfigurationError, match="'hudi' is no format"):
+        check_formats(["hudi"])
 
 
 def test_a_store_that_cannot_be_read_is_an_error_of_the_command(store):
@@ -389,7 +390,7 @@ def test_files_of_another_program_are_measured_and_read(store):
     table = pa.table({"p": ["x", "x"], "a": [1, 2], "t": pa.array([5, None], pa.int32())})
     written_by_another(store, table)
     [found] = publish_datasets(store, "t")
-    assert (found.delta_version, found.problem) == (0, "")
+    assert (found.format_version, found.problem) == (0, "")
     expected = sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
     for name, read in READERS.items():
         rows = read(url_of(store)).to_pylist()
@@ -435,17 +436,17 @@ def test_the_command_publishes_compares_and_stops(store):
     store.faults.append(fail("before", "put_if_absent", "_delta_log"))
     append(face, 3)
     done = run("--check", "--json")
-    assert (done.exit_code, json.loads(done.output)[0]["delta_version"]) == (1, 0)
+    assert (done.exit_code, json.loads(done.output)[0]["format_version"]) == (1, 0)
     assert run().exit_code == 0
     assert numbers(store) == [1, 2, 3]
-    assert "not published as Delta any more" in run("--stop").output
+    assert "not published any more" in run("--stop").output
     assert "Nothing was changed" in run("--stop").output
     assert run("--check", "--stop").exit_code == 2
 
 
 def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
     """Others commit before it puts its entry, and again before it reads the log once more."""
-    from ktk_engine.publish.delta import publish_delta as module
+    from ktk_engine.publish.delta import delta_form as module
 
     face, reads = published(store), []
 
@@ -466,7 +467,7 @@ def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
 
 
 def test_what_is_asked_for_while_it_stops_stays(store, monkeypatch):
-    from ktk_engine.publish import publish_datasets as module
+    from ktk_engine.publish.delta import delta_form as module
 
     published(store)
     delete = module.delete_log

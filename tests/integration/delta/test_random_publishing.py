@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 import deltalake
@@ -16,15 +17,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, PublishError
 from ktk_engine.publish.delta.delta_log import read_log
+from ktk_engine.publish.iceberg.iceberg_metadata import read_metadata
 from ktk_engine.publish.publish_datasets import (
     check_publishing,
     publish_datasets,
     stop_publishing,
 )
 from tests.integration.delta.readers import READERS, in_order
+from tests.integration.iceberg.readers import READERS as OF_ICEBERG
+from tests.integration.iceberg.readers import by_pyiceberg
 from tests.support.cube_verbs import EXAMPLES, CubeVerbs
 from tests.support.random_rows import SCHEMAS, table_of
 
+FORMATS = ("delta", "iceberg")
+ALL_READERS = {**READERS, **OF_ICEBERG}
 SETTINGS = settings(
     max_examples=EXAMPLES,
     phases=[Phase.generate, Phase.reuse],
@@ -61,7 +67,7 @@ class PublishedTable(RuleBasedStateMachine):
 
     def make(self, rows):
         self.write(rows, "overwrite", partition_by=["p"])
-        publish_datasets(self.store._store, "t")
+        publish_datasets(self.store._store, "t", formats=FORMATS)
 
     def write(self, rows, mode, extra=False, **layout):
         table = pa.Table.from_pylist(rows, SCHEMA)
@@ -90,7 +96,12 @@ class PublishedTable(RuleBasedStateMachine):
             return  # nothing would change
         except DatasetNotFoundError:  # as it was between two names
             assert not (Path(self.folder) / "s" / "t" / "_delta_log").exists()
+            assert not list((Path(self.folder) / "s" / "t").glob("metadata/*"))
             self.make([])
+
+    @rule()
+    def clean_up(self):
+        self.store.cleanup("t", timedelta(0), 2, delete=True)
 
     @rule()
     def rename_there_and_back(self):
@@ -100,19 +111,19 @@ class PublishedTable(RuleBasedStateMachine):
     def publish_again(self):
         assert stop_publishing(self.store._store, "t") == ["t"]
         assert not (Path(self.folder) / "s" / "t" / "_delta_log").exists()
-        publish_datasets(self.store._store, "t")
+        publish_datasets(self.store._store, "t", formats=FORMATS)
 
-    @rule(reader=st.sampled_from(sorted(READERS)))
+    @rule(reader=st.sampled_from(sorted(ALL_READERS)))
     def read(self, reader):
         ours = self.store.table("t").query().to_arrow(engine="local")
-        theirs = READERS[reader](str(Path(self.folder) / "s" / "t"))
+        theirs = ALL_READERS[reader](str(Path(self.folder) / "s" / "t"))
         assert in_order(theirs) == in_order(ours)
 
     @invariant()
     def it_is_published(self):
         if self.store._store.exists("t.by-dataset-metadata.json"):  # else it is not made yet
             found = check_publishing(self.store._store, "t")
-            assert [item.problem for item in found] == [""]
+            assert [item.problem for item in found] == ["", ""]
             ours = self.store.table("t").query().to_arrow(engine="local")
             theirs = READERS["arrow"](str(Path(self.folder) / "s" / "t"))
             assert in_order(theirs) == in_order(ours)
@@ -130,7 +141,9 @@ class PublishedCube(CubeVerbs):
         if name not in self.model:
             return
         with contextlib.suppress(PublishError):
-            publish_datasets(self.store._store, "c", name)
+            publish_datasets(self.store._store, "c", name, formats=("delta",))
+        with contextlib.suppress(PublishError):
+            publish_datasets(self.store._store, "c", name, formats=("iceberg",))
         self.committed(self.model)
 
     @rule(reader=st.sampled_from(["arrow", "polars"]))
@@ -157,6 +170,16 @@ class PublishedCube(CubeVerbs):
         for name, url, model in self.published():
             rows = deltalake.DeltaTable(url).to_pyarrow_dataset().to_table()
             assert in_order(rows) == in_order(table_of(name, model[name])), name
+
+    @invariant()
+    def iceberg_has_whole_versions(self):
+        for name in self.model:
+            uuid = f"c++{name}"
+            present = read_metadata(self.store._store, uuid)
+            if present.published in self.versions:
+                rows = by_pyiceberg(str(Path(self.folder) / "s" / uuid))
+                model = self.versions[present.published]
+                assert in_order(rows) == in_order(table_of(name, model[name])), name
 
     @invariant()
     def what_is_not_the_newest_says_why(self):

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.tiny_bounds import set_tiny_bounds, tiny_indices
+from tests.support.tiny_bounds import tiny_bounds
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tiny_bounds() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, tiny_indices(INDEX_FILE_BYTES=1_300):
-        set_tiny_bounds(patch)
+def small() -> Iterator[None]:
+    with tiny_bounds(INDEX_FILE_BYTES=1_300):
         yield

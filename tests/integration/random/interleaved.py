@@ -20,11 +20,11 @@ from ktk_engine.api.write_table import delete_from  # deep: with its history
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
 from tests.support.changes import (
-    Retained,
     Source,
     StagedStore,
     Target,
     WriteContext,
+    WriteMode,
     build,
     build_from,
     comment_on,
@@ -85,10 +85,12 @@ class Scenario:
         changes: one a writer.
         check: what has to hold beside the rows, given the store and who was acknowledged; for
             changes that the log of one scope does not tell it replaces the check of rows.
+        form: in which format the table is published.
     """
 
     changes: tuple[Change, ...]
     check: Callable[[InterruptingStore, Collection[str]], None] | None = None
+    form: str = "delta"
 
 
 def rows(numbers: Iterable[int], target: Target = TABLE) -> pa.Table:
@@ -146,7 +148,7 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        retained = Retained("append") if adds else None
+        retained = WriteMode("append") if adds else None
         build_from(store, Source(read, True), TABLE, WriteContext(said(name)), retained)
 
     def effect(old: Rows | None) -> Rows:
@@ -293,6 +295,22 @@ SCENARIOS = {
             appending(TABLE, 71),
         )
     ),
+    "publishing as Iceberg": Scenario(
+        (
+            beside("publish", lambda store: publish_datasets(store, "t", history=said("publish"))),
+            beside("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
+            appending(TABLE, 72),
+        ),
+        form="iceberg",
+    ),
+    "commits as Iceberg": Scenario(
+        (
+            deleting(2),
+            appending(TABLE, 73),
+            beside("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
+        ),
+        form="iceberg",
+    ),
     "beside the rows": Scenario(
         (
             beside("comment", lambda store: comment_on(store, "t", Comments("a"), said("comment"))),
@@ -304,12 +322,12 @@ SCENARIOS = {
 
 
 @cache
-def prepared() -> Mapping[str, object]:
-    """A table that is published as Delta, and a cube of two datasets."""
+def prepared(form: str = "delta") -> Mapping[str, object]:
+    """A table that is published, and a cube of two datasets."""
     store = InterruptingStore()
     build(store, rows(FIRST[:2]), TABLE)
     build(store, rows(FIRST[2:]), TABLE, mode="append")
-    publish_datasets(store, "t")
+    publish_datasets(store, "t", formats=(form,))
     build(store, rows(FIRST, SEED), SEED)
     build(store, rows(FIRST, EXTRA), EXTRA)
     return store.objects
@@ -322,7 +340,7 @@ def interleave(scenario: Scenario, schedule: Schedule, count: int = 3) -> Run:
         AssertionError: something does not hold.
     """
     changes = scenario.changes[:count]
-    run = Run(dict(prepared()), schedule)
+    run = Run(dict(prepared(scenario.form)), schedule)
     published = _Published(run)
     run.seen = published
     raised = run.all([change.run for change in changes])
@@ -385,6 +403,7 @@ def _check_store(store: InterruptingStore) -> None:
         for uuid, item in state.datasets.items():
             assert item.entry is not None and not item.problem
             _check_delta(store, uuid, state.snapshot(uuid))
+            _check_iceberg(store, uuid, state.snapshot(uuid))
     snapshots = [read_snapshot(store, key) for key in used if key in store.objects]
     needed = {key for item in snapshots for key in _files(item)}
     for key in store.objects:
@@ -414,6 +433,28 @@ def _check_delta(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> Non
         assert not read_log(store, uuid).broken
 
 
+def _check_iceberg(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> None:
+    """The versions of ours in Iceberg metadata never go back, nor does what readers are shown."""
+    folder = f"{uuid}/metadata/"
+    numbers = sorted(
+        int(key.removeprefix(f"{folder}v").partition(".")[0])
+        for key in store.objects
+        if key.startswith(f"{folder}v") and key.endswith(".metadata.json")
+    )
+    is_published = "iceberg" in (snapshot.properties.get("publish") or ())
+    assert bool(numbers) == is_published, numbers
+    versions = []
+    for number in numbers:
+        found = json.loads(store.objects[f"{folder}v{number}.metadata.json"][0])
+        current = found["current-snapshot-id"]
+        [shown] = [item for item in found["snapshots"] if item["snapshot-id"] == current]
+        versions.append(int(shown["summary"]["ktk.version"]))
+    assert versions == sorted(versions), versions
+    if is_published:
+        assert numbers == [*range(1, len(numbers) + 1)], numbers
+        assert int(store.objects[f"{folder}version-hint.text"][0]) == numbers[-1]
+
+
 class _Published:
     """Watches published documents: none takes the place of a newer one."""
 
@@ -426,7 +467,9 @@ class _Published:
         if method == "delete":
             for gone in key.split(","):
                 self.newest.pop(gone, None)
-        elif method in ("put", "put_if_absent", "replace") and key.endswith("metadata.json"):
+        elif method in ("put", "put_if_absent", "replace") and key.endswith(
+            "by-dataset-metadata.json"
+        ):
             stamp = read_stamp(self.run.objects[key][0])
             version = stamp.version if stamp is not None else 0
             if version < self.newest.get(key, 1):

@@ -237,6 +237,7 @@ def test_list_names_from_one_on(store):
     for since in ("000.json", "007.json", "0075", "011.json", "a", "c"):
         expected = [name for name in [*names, "b/"] if name >= since]
         assert store.list_names("log", since=since) == expected
+        assert store.list_names("log", since=since, at_most=2) == expected[:2]
 
 
 def test_more_than_a_page(store):
@@ -246,6 +247,7 @@ def test_more_than_a_page(store):
     expected = [f"many/{number:05}" for number in range(count)]
     assert keys(store, "many/") == expected
     assert len(store.list_names("many")) == count
+    assert store.list_names("many", at_most=3) == ["00000", "00001", "00002"]
     assert store.list_names("many", since="00990") == [f"{n:05}" for n in range(990, count)]
     store.delete(expected)
     assert keys(store) == []

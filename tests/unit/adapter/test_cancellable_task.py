@@ -8,13 +8,14 @@ import time
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.config.connect_target import ConnectTarget
 from dbt.adapters.ktk.config.time_limit import TimeLimit
 from dbt.adapters.ktk.session import cancellable_task, sessions
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
-from ktk_engine.spark.session import liveness, session  # deep: what it asks of a master
-from ktk_engine.spark.session.job_group import GroupWork  # deep: what it says of Spark's jobs
+from ktk_engine.spark.client.protocol import GroupWork  # deep: what it says of Spark's jobs
+from ktk_engine.spark.session import connect, liveness, session  # deep: whom it asks
 from tests.support.stores import Warehouse
 
 
@@ -93,6 +94,60 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
     assert bool(asked) == (not running)
     task.close()
     watching.join()
+
+
+def test_a_lost_server_is_not_asked_to_cancel_anything(monkeypatch):
+    class Session:
+        closed = False
+
+        @property
+        def client(self):
+            return self
+
+        @property
+        def _channel(self):
+            return self
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(cancellable_task, "_SAY_SECONDS", 0.02)
+    task = CancellableTask("model.p.m", "", None, lost=lambda: "The server is gone.")
+    task._group, waiting = Jobs(running=2), Session()
+    task._sessions.append(waiting)
+    task._watch()
+    assert waiting.closed
+    assert task._group.cancelled == 0
+    with pytest.raises(DbtRuntimeError, match=r"model\.p\.m was cancelled\. The server is gone\."):
+        task.check()
+    task.close()
+
+
+def test_a_server_that_cannot_cancel_stops_nobody():
+    class Failing(Jobs):
+        def cancel(self):
+            raise ConnectionError
+
+    task = CancellableTask("model.p.m", "", None)
+    task._group = Failing(running=1)
+    task.stop("cancelled.")
+    assert task.stopped == "model.p.m was cancelled."
+    task.close()
+
+
+def test_a_server_that_is_not_there_is_asked_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(connect, "address_problem", lambda host, port: "Connection refused")
+    for name in connect._PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    target = ConnectTarget("127.0.0.1", 9, {"token": "canary"})
+    with pytest.raises(SessionError) as caught:
+        sessions.Sessions(Warehouse(tmp_path), {}, target).current()
+    assert str(caught.value) == (
+        f"The server {target} of Spark Connect does not answer: Connection refused. Is it running, "
+        "and can this machine reach it?"
+    )
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")  # which may reach it
+    assert connect.server_problem("127.0.0.1", 9) == ""
 
 
 @pytest.mark.parametrize(

@@ -161,8 +161,24 @@ def test_publish_names_formats_that_exist():
     assert publish(None) is None
     assert publish("none") == publish(False) == publish([]) == ()
     assert publish("delta") == publish(["delta"]) == ("delta",)
-    assert "'iceberg' is no format to publish in. Known: delta." in refused(publish="iceberg")
+    assert publish("delta, iceberg") == publish(["delta", "iceberg"]) == ("delta", "iceberg")
+    assert "'hudi' is no format to publish in. Known: delta, iceberg." in refused(publish="hudi")
     assert "Did you mean `delta`?" in refused(publish="Delta")
     assert "must be a list" in refused(publish={"delta": True})
     view = parse_model_config("m", "m", {"materialized": "view", "publish": "delta"})
     assert not hasattr(view, "publish")  # of a folder: it stores no rows
+
+
+def test_indices_of_dimensions():
+    def without(**config):
+        return parse_model_config("m", "m", {**SEED, **config}).target.suppress_index_on
+
+    dimensions = tuple(SEED["dimension_columns"])
+    assert without() == without(index_dimensions="always") == ()
+    assert without(index_dimensions="never") == dimensions
+    assert "must be always or never, but is 'auto'" in refused(index_dimensions="auto")
+    both = refused(index_dimensions="always", suppress_index_on=[dimensions[0]])
+    assert "Give one of the two" in both
+    enrichment = refused(materialized="cube_enrichment", index_dimensions="never")
+    assert "is for the seed dataset" in enrichment
+    assert "cube" in refused(materialized="table", index_dimensions="never")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.familiar import hints
-from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS
+from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS
+from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.layout import LAYOUT
 from dbt.adapters.ktk.config.model_config import parse_model_config
 

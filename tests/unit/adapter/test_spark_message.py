@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import AnalysisException, NumberFormatException, ParseException
+from pyspark.errors import (
+    AnalysisException,
+    NumberFormatException,
+    ParseException,
+    PySparkException,
+)
 
 from dbt.adapters.ktk.session.spark_message import missing_hint, spark_message
 
@@ -77,3 +82,42 @@ def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
     assert "There is no table or view `a schema`.`or``ders` (line 3 of the SQL)." in message
     assert all(part in message for part in said)
     assert not any(part in message for part in unsaid)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "(org.apache.spark.SparkSQLException) [INVALID_HANDLE.SESSION_CLOSED] The handle 5 is "
+            "invalid. Session was closed. SQLSTATE: 08003",
+            "has ended this session",
+        ),
+        ("[NO_ACTIVE_SESSION] No active Spark session found.", "has ended this session"),
+        (
+            "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = "
+            'StatusCode.UNAVAILABLE\n\tdetails = "failed to connect to all addresses"\n>',
+            "does not answer any more",
+        ),
+        (
+            "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] Operation has been "
+            "canceled. SQLSTATE: HY008\n\nJVM stacktrace:\norg.apache...",
+            "Spark's job was cancelled, but not by dbt.",
+        ),
+        (
+            "[JVM_ATTRIBUTE_NOT_SUPPORTED] Attribute `sparkContext` is not supported in Spark "
+            "Connect as it depends on the JVM.",
+            "`sparkContext` is of Spark in this process",
+        ),
+        (
+            "(org.apache.spark.SparkX) [SOME_ERROR] It failed.\n\nJVM stacktrace:\norg.a",
+            "[SOME_ERROR] It failed.",
+        ),
+    ],
+)
+def test_errors_of_spark_connect_are_one_sentence(text, said):
+    import pyspark.sql.connect.client  # noqa: F401 - who gets them has it
+
+    found = spark_message(PySparkException(text))
+    assert found is not None
+    assert said in found
+    assert "\n" not in found

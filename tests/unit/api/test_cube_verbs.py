@@ -73,6 +73,17 @@ def test_one_frame_is_the_seed_dataset(opened):
     assert (cube.datasets, cube.query().count()) == (["seed"], 3)
 
 
+def test_dimensions_without_an_index(opened):
+    cube = opened.build("c", FLIGHTS, **LAYOUT, indexes=["dest"], index_dimensions="never")
+    assert set(snapshot(cube, "flights").with_index) == {"dest"}
+    assert cube.specification.suppress_index_on == {"flight"}
+    cube = cube.append({"flights": FLIGHTS.slice(0, 1)})
+    assert set(snapshot(cube, "flights").with_index) == {"dest"}
+    assert [row["dest"] for row in rows(cube, where="flight = 2")] == ["ü"]
+    with pytest.raises(ConfigurationError, match="must be always or never, but is 'auto'"):
+        opened.build("d", FLIGHTS, **LAYOUT, index_dimensions="auto")
+
+
 def test_a_specification_says_it_all(tmp_path, cube):
     other = Store(tmp_path / "other").build(
         "ignored", {"flights": FLIGHTS}, specification=cube.specification

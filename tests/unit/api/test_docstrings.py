@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import doctest
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
+import ktk_engine.duckdb
+import ktk_engine.polars
 from ktk_engine import Store
 from ktk_engine.api.cube import Cube
 from ktk_engine.api.query import Query
@@ -16,7 +20,7 @@ from ktk_engine.api.table import Table
 FINDER = doctest.DocTestFinder(recurse=True)
 FOUND = [
     example
-    for face in (Store, Relation, Cube, Table, Query)
+    for face in (Store, Relation, Cube, Table, Query, ktk_engine.duckdb, ktk_engine.polars)
     for example in FINDER.find(face, face.__name__, globs={})
     if example.examples
 ]
@@ -38,7 +42,10 @@ def test_an_example(example, store):
         indexes=["dest"],
     )
     opened.write_table("fares", pa.table({"flight": [1, 2], "fare": [99.0, 150.0]}))
-    example.globs = {"pa": pa, "store": opened, "cube": cube}
+    scans = vars(ktk_engine.polars if "polars" in example.name else ktk_engine.duckdb)
+    names = {name: scans[name] for name in ("scan_cube", "scan_table")}
+    known = {"pa": pa, "pl": pl, "duckdb": duckdb, "store": opened, "cube": cube}
+    example.globs = {**known, **names}
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(example, out=said.append)

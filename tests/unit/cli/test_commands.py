@@ -5,9 +5,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from ktk_engine import Store
 from ktk_engine.cli.main import main
+from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
 from tests.support.changes import Target, build, comment_on
-from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
+from tests.support.dataset_builder import build_nyc, build_table, flights, write_plain_nyc
 from tests.support.documents import (
     Comments,
     ViewDocument,
@@ -15,6 +17,7 @@ from tests.support.documents import (
     document_key,
 )
 from tests.support.stores import LocalStore, keys
+from tests.support.tiny_bounds import tiny_bounds
 
 
 def test_info(store, ktk):
@@ -42,6 +45,19 @@ def test_info_shows_comments(store, ktk):
     assert content["comments"] == {"all_of_nyc": "Joined"}
     assert content["datasets"][0]["comment"] == "All\n flights [bold]"
     assert content["datasets"][0]["column_comments"] == {"delay": "in minutes"}
+
+
+def test_info_shows_large_indices_and_documents(store, ktk):
+    with tiny_bounds():
+        build_nyc(store)
+        for _ in range(2):
+            Store.of(store).cube("nyc").update({"flights": flights()})
+    text = ktk("info", "nyc", "--indices").stdout
+    said = "flights: index on hour: 8 pairs in 2 segments, 50% of them of files that are gone"
+    assert said in text
+    assert "documents" not in text
+    publish_documents(store, "nyc", wanted=False)
+    assert "no documents for Kartothek, as was asked for" in ktk("info", "nyc").stdout
 
 
 def test_info_as_json(store, ktk):

@@ -3,12 +3,14 @@ import json
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     build_nyc,
     build_table,
     weather,
@@ -17,6 +19,7 @@ from tests.support.dataset_builder import (
     write_plain_nyc,
 )
 from tests.support.documents import document_key
+from tests.support.tiny_bounds import tiny_bounds
 
 
 def test_cube(store):
@@ -33,6 +36,23 @@ def test_cube(store):
     assert (airlines.dimension_columns, airlines.partitions) == (("carrier",), 1)
     assert (weather.role, weather.dimension_columns) == ("enrichment", ("hour",))
     json.dumps(found.as_dict())
+
+
+def test_indices_and_documents(store):
+    with tiny_bounds():
+        opened = Store.of(store)
+        rows = pa.table({"d": [1, 1, 2, 2], "x": [1, 2, 1, 2], "v": [1, 2, 3, 4]})
+        cube = opened.build("c", rows, dimension_columns=["x"], partition_by=["d"], indexes=["v"])
+        cube.remove_partitions("d = 1")
+        (seed,) = describe(store, "c").datasets
+        assert seed.segments["v"] == {"segments": 1, "pairs": 4}
+        (seed,) = describe(store, "c", count_gone=True).datasets
+        assert seed.segments["v"] == {"segments": 1, "pairs": 4, "gone": 2}
+        assert (seed.documented, seed.documents, seed.published) == (2, True, True)
+        assert seed.documented_at == describe(store, "c").last_commit.time.isoformat()
+        publish_documents(store, "c", wanted=False)
+        (seed,) = describe(store, "c").datasets
+        assert (seed.documented, seed.documented_at, seed.documents) == (None, "", False)
 
 
 def test_plain_cube_and_table(store):
@@ -93,7 +113,7 @@ def test_unknown_name(store):
 def test_history(store):
     build_table(store)
     table = pa.table({"a": [1, 2]})
-    Builder(store, "plain").commit_append(table, node="model.x")
+    DbtNode(store, "plain").commit_append(table, node="model.x")
     remove(store, "plain")
     entries = read_history(store, "plain")
     assert [(e.version, e.operation) for e in entries] == [

@@ -9,7 +9,7 @@ from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignW
 from tests.support.changes import DatasetChange, comment_on
 from tests.support.committed import cube_scope, resolve, scope_of
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     append_as_kartothek,
     build_nyc,
     build_table,
@@ -42,7 +42,7 @@ def test_what_leaves_the_rows_alone_does_not_count(store):
     assert state.version == 4
     assert last_change(state, "plain") == first
     assert changed_at(state, "plain") == first.time
-    later = Builder(store, "plain").commit_append(pa.table({"a": [1]}))
+    later = DbtNode(store, "plain").commit_append(pa.table({"a": [1]}))
     assert last_change(resolve(store, PLAIN), "plain") == later.entry
 
 

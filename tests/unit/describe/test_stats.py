@@ -13,7 +13,7 @@ from ktk_engine import Store
 from ktk_engine.describe.stats import DatasetStats
 from ktk_engine.errors import DatasetNotFoundError
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     build_nyc,
     build_table,
     flights,
@@ -64,7 +64,7 @@ def test_an_earlier_version_has_its_own(store):
 def test_partitions_of_awkward_values(store, ours):
     rows = pa.table({"p": AWKWARD, "q": [True, False] * 2 + [True], "v": range(5)})
     if ours:
-        build = Builder(store, "t", ("p", "q"))
+        build = DbtNode(store, "t", ("p", "q"))
         build.commit_rebuild(rows)
     else:
         write_plain(store, "t", rows, ("p", "q"))

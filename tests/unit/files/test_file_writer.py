@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.files.file_writer import FAILURE, REPORT_SCHEMA, WriteJob, write_files
+from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.report_rows import FAILURE, REPORT_SCHEMA
 from ktk_engine.files.write_report import make_report
 from tests.support.stores import LocalStore
 

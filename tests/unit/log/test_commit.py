@@ -13,13 +13,13 @@ from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.entry import digest
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from tests.support.changes import Target, build, commit
 from tests.support.dataset_builder import (
     NYC,
-    Builder,
+    DbtNode,
     airlines,
     airlines_builder,
     build_nyc,
@@ -147,7 +147,7 @@ def test_damaged_entry_in_the_slot_is_an_unknown_outcome(store):
 
 def test_lost_slot_takes_the_next(store):
     build_table(store)
-    builder = Builder(store, "plain")
+    builder = DbtNode(store, "plain")
     base = resolve(store, PLAIN)
     for value in (4, 5):
         table = pa.table({"a": [value]})
@@ -166,7 +166,7 @@ def test_lost_slot_takes_the_next(store):
 def test_parallel_writers(store):
     build_table(store)
     base = resolve(store, PLAIN)
-    builder, failures = Builder(store, "plain"), []
+    builder, failures = DbtNode(store, "plain"), []
 
     def write(value):
         try:
@@ -245,7 +245,7 @@ def test_checks_of_the_cube_are_repeated_after_a_lost_slot(store):
     flights_builder(store).commit_rebuild(flights())
     base = resolve(store, CUBE)
     weather_builder(store).commit_rebuild(weather(), base)
-    other = Builder(store, "nyc++storms", (), (), NYC.metadata("storms"), "enrichment")
+    other = DbtNode(store, "nyc++storms", (), (), NYC.metadata("storms"), "enrichment")
     table = pa.table({"hour": [1], "gust": [9.0]})
     with pytest.raises(ConsistencyError, match="`gust` is in several datasets: storms, weather"):
         other.commit_rebuild(table, base)
@@ -256,11 +256,11 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     build_table(store)
     base = resolve(store, PLAIN)
     commit_id = new_commit_id()
-    change = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
+    change = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
-    commit(base, Transaction(Write(), (), deleted=(lost,)))
+    commit(base, Transaction(PendingCommit(), (), deleted=(lost,)))
     with pytest.raises(CommitConflictError, match="clean-up gave up 1 file"):
-        commit(base, Transaction(Write(commit_id), (change,)))
+        commit(base, Transaction(PendingCommit(commit_id), (change,)))
 
 
 def test_snapshots_of_a_writer_that_stood_still_are_not_given_up(store):
@@ -268,18 +268,18 @@ def test_snapshots_of_a_writer_that_stood_still_are_not_given_up(store):
     build_table(store)
     base = resolve(store, PLAIN)
     commit_id = new_commit_id()
-    slow = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
-    commit(base, Transaction(Write(commit_id), (slow,)))
+    slow = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
+    commit(base, Transaction(PendingCommit(commit_id), (slow,)))
     listed = resolve(store, PLAIN).datasets["plain"].entry.snapshot
     with pytest.raises(CommitConflictError, match=r"Version 2 of the log needs .* Nothing was del"):
-        commit(base, Transaction(Write(), (), deleted=(listed,)))
+        commit(base, Transaction(PendingCommit(), (), deleted=(listed,)))
     assert resolve(store, PLAIN).snapshot("plain").rows == 4
 
 
 def test_cleanup_in_between_is_no_conflict(store):
     build_table(store)
     base = resolve(store, PLAIN)
-    commit(base, Transaction(Write(), (), deleted=("plain/table/old.parquet",)))
-    done = Builder(store, "plain").commit_append(pa.table({"a": [9]}), base)
+    commit(base, Transaction(PendingCommit(), (), deleted=("plain/table/old.parquet",)))
+    done = DbtNode(store, "plain").commit_append(pa.table({"a": [9]}), base)
     assert done.entry.version == 3
     assert next(read_entries(store, PLAIN, 1))[0].operation == "cleanup"

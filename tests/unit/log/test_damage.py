@@ -17,7 +17,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from tests.support.changes import remove
 from tests.support.committed import read_history, read_snapshot
-from tests.support.dataset_builder import Builder, build_nyc, build_table
+from tests.support.dataset_builder import DbtNode, build_nyc, build_table
 from tests.support.documents import ViewDocument, parse_view, render_view
 
 PLAIN = scope_of("plain")
@@ -29,7 +29,7 @@ def versions(store, count=5):
     build_table(store)
     for number in range(count - 1):
         rows = pa.table({"a": [number]})
-        Builder(store, "plain").commit_append(rows)
+        DbtNode(store, "plain").commit_append(rows)
 
 
 def path(store, version):
@@ -146,7 +146,7 @@ def test_a_missing_entry_behind_the_published_one_hides_no_newer_one(store):
     old = document.read_bytes()
     for number in range(3):  # three commits whose publishing never happened
         rows = pa.table({"a": [number]})
-        Builder(store, "plain").commit_append(rows)
+        DbtNode(store, "plain").commit_append(rows)
     document.write_bytes(old)
     path(store, 6).unlink()
     assert resolve(store, PLAIN).version == 8
@@ -227,7 +227,7 @@ def test_a_commit_builds_on_no_broken_chain(store):
     build_table(store)
     path(store, 6).unlink()
     with pytest.raises(FormatError, match=r"00000000000000000006\.json"):
-        Builder(store, "plain").commit_append(pa.table({"a": [1]}), base)
+        DbtNode(store, "plain").commit_append(pa.table({"a": [1]}), base)
 
 
 def test_a_removal_needs_no_old_entries(store):

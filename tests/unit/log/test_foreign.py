@@ -24,7 +24,7 @@ from ktk_engine.snapshot.snapshot import is_own  # deep: whose files they are
 from tests.support.changes import remove, undrop
 from tests.support.committed import Snapshot, files_table, list_relations
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     airlines,
     airlines_builder,
     append_as_kartothek,
@@ -321,7 +321,7 @@ def test_whose_file_it_is_is_said_or_told_by_a_digest():
 
 def test_readers_of_delta_get_no_bounds_of_other_programs(store):
     table = pa.table({"i": [2, 1], "s": ["a", None]})
-    files = Builder(store, "t").files(table, "c")[0]
+    files = DbtNode(store, "t").files(table, "c")[0]
     snapshot = Snapshot("t", table.schema, (), files)
     (ours,) = _stats(replace(snapshot, file_table=_owned(files, True)))
     (theirs,) = _stats(replace(snapshot, file_table=_owned(files, False)))

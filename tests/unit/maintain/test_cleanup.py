@@ -17,7 +17,7 @@ from tests.support.committed import (
     snapshot_of,
 )
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     build_nyc,
     build_table,
     commit_change,
@@ -122,7 +122,7 @@ def test_removed_table_keeps_nothing_but_its_age(store):
 def test_writer_at_work_is_spared_until_it_is_dead(store):
     build_table(store)
     commit_id = "ab" * 16
-    Builder(store, "plain").append(pa.table({"a": [1]}), commit_id)
+    DbtNode(store, "plain").append(pa.table({"a": [1]}), commit_id)
     assert plan_cleanup(store, PLAIN, NOTHING).is_empty  # unknown, and young
     intent(store, PLAIN, commit_id, ALIVE)
     file = next(key for key in keys(store, "plain/") if commit_id in key)
@@ -174,7 +174,7 @@ def test_slow_writer_loses_against_a_cleanup(store):
     build_table(store)
     base = resolve(store, PLAIN)
     commit_id = "ef" * 16
-    change = Builder(store, "plain").append(pa.table({"a": [1]}), commit_id)
+    change = DbtNode(store, "plain").append(pa.table({"a": [1]}), commit_id)
     intent(store, PLAIN, commit_id, STALE)
     run_cleanup(store, PLAIN, NOTHING)
     with pytest.raises(CommitConflictError, match="clean-up gave up"):
@@ -184,7 +184,7 @@ def test_slow_writer_loses_against_a_cleanup(store):
 def test_commit_that_needs_a_listed_file_stops_the_cleanup(store):
     build_table(store)
     commit_id = "ef" * 16
-    change = Builder(store, "plain").append(pa.table({"a": [1]}), commit_id)
+    change = DbtNode(store, "plain").append(pa.table({"a": [1]}), commit_id)
     intent(store, PLAIN, commit_id, STALE)
 
     def commit_meanwhile(method, key):

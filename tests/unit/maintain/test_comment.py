@@ -19,7 +19,7 @@ from tests.support.committed import (
     snapshot_of,
 )
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     append_as_kartothek,
     build_nyc,
     build_table,
@@ -91,13 +91,13 @@ def test_builds_keep_them_as_far_as_columns_stay(store, mode):
     assert comments(store) == Comments("text", {"a": "1st"})
 
 
-@pytest.mark.parametrize("write", [Builder.rebuild, Builder.append])
+@pytest.mark.parametrize("write", [DbtNode.rebuild, DbtNode.append])
 def test_a_comment_in_between_is_no_conflict_for_others(store, write):
     build_table(store)
     base = resolve(store, PLAIN)
     comment_on(store, "plain", Comments("first"))
     table = pa.table({"a": [7]})
-    commit_change(store, lambda c: write(Builder(store, "plain"), table, c), base)
+    commit_change(store, lambda c: write(DbtNode(store, "plain"), table, c), base)
     assert operations(store) == ["rebuild", "comment", write.__name__]
 
 

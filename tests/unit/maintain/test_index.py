@@ -21,8 +21,8 @@ from ktk_engine.files.write_report import WriteReport  # deep: a write in betwee
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.extension import Extension  # deep: a write in between
-from ktk_engine.write.retained import Retained  # deep: a write in between
+from ktk_engine.write.appended_files import AppendedFiles  # deep: a write in between
+from ktk_engine.write.write_mode import WriteMode  # deep: a write in between
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
 from tests.support.dataset_builder import build_nyc, write_plain, write_plain_nyc
@@ -251,11 +251,11 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     build(store, pa.table({"a": [1]}), target)
     change_indexes(store, "t", ["a"])
     base = snapshot_of(store, "t")
-    compacted = Retained("files", verb="compact")
+    compacted = WriteMode("files", verb="compact")
     folder = scope_of("t").segment_folder("f" * 32)
     place = IndexPlace(store, "t", "f" * 32, folder)
     report = WriteReport(addition.files, {}, {}, ())
-    extend = Extension(place, compacted, started, addition, report)
+    extend = AppendedFiles(place, compacted, started, addition, report)
     grown = extend(base, 0)
     pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans, read_manifest
 from tests.support.changes import Owner, Target, build
-from tests.support.committed import Builder
+from tests.support.committed import DbtNode
 from tests.support.dataset_builder import build_table, write_plain_nyc
 
 ROWS = pa.table({"id": [1, 2]})
 
 
 def write(store, node, dataset, cube=""):
-    owner = Owner(Builder(node, node.split(".")[1]))
+    owner = Owner(DbtNode(node, node.split(".")[1]))
     role, dimensions = ("seed", ("id",)) if cube else ("table", ())
     build(store, ROWS, Target(dataset, role, cube, dimensions, owner=owner))
 

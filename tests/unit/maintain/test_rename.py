@@ -20,7 +20,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
 from tests.support.changes import Target, build
-from tests.support.committed import Builder, builder_of, cube_scope, resolve
+from tests.support.committed import DbtNode, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
     append_as_kartothek,
     build_nyc,
@@ -70,7 +70,7 @@ def test_its_datasets_keep_builder_and_relation(store):
 
     def built(commit_id):
         change = flights_builder(store).rebuild(flights(), commit_id)
-        return replace(change, relation="departures", builder=Builder("model.x.departures", "x"))
+        return replace(change, relation="departures", builder=DbtNode("model.x.departures", "x"))
 
     commit_change(store, built)
     rename(store, "nyc", "n")

@@ -11,7 +11,7 @@ from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import plan_undrop, undrop
 from tests.support.committed import (
-    Builder,
+    DbtNode,
     builder_of,
     cube_scope,
     read_history,
@@ -37,7 +37,7 @@ CUBE = cube_scope("nyc")
 
 def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
     build_nyc(store)
-    mine = Builder("model.p.weather", "p")
+    mine = DbtNode("model.p.weather", "p")
     commit_change(
         store,
         lambda commit_id: replace(

@@ -13,7 +13,7 @@ from ktk_engine.publish.publish_documents import publish_documents
 from tests.support.changes import Retention, Target, build, remove, restore, run_cleanup, undrop
 from tests.support.committed import check, resolve
 from tests.support.dataset_builder import (
-    Builder,
+    DbtNode,
     airlines_builder,
     build_nyc,
     build_table,
@@ -42,7 +42,7 @@ def test_a_table_has_none_after_it_was_asked_for(store):
     version = resolve(store, PLAIN).version
     assert publish_documents(store, "plain", wanted=False) == ""
     assert resolve(store, PLAIN).version == version
-    Builder(store, "plain").commit_append(pa.table({"a": [4]}))
+    DbtNode(store, "plain").commit_append(pa.table({"a": [4]}))
     assert list_documents(store) == []
     assert resolve(store, PLAIN).snapshot("plain").rows == 4
     assert not resolve(store, PLAIN).datasets["plain"].problem
@@ -101,7 +101,7 @@ def test_a_document_that_a_slow_publisher_wrote_is_deleted_again(store):
     for key, data in before.items():
         store.put(key, data)
     assert not resolve(store, PLAIN).datasets["plain"].problem
-    Builder(store, "plain").commit_append(pa.table({"a": [4]}))
+    DbtNode(store, "plain").commit_append(pa.table({"a": [4]}))
     assert list_documents(store) == []
     run_cleanup(store, PLAIN, Retention())
     assert resolve(store, PLAIN).snapshot("plain").rows == 4

@@ -1,9 +1,9 @@
 import pytest
 
-from ktk_engine.log.intent import announced, read_intents
+from ktk_engine.log.intent import read_intents, write_intent
+from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish_head
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
@@ -133,11 +133,11 @@ def test_slow_publisher_of_a_removal_brings_a_new_dataset_back(store):
 
 
 def test_intent_lives_as_long_as_its_block(store):
-    with announced(store, CUBE, Write("c" * 32), "build"):
+    with write_intent(store, CUBE, PendingCommit("c" * 32), "build"):
         assert [intent.commit for intent in read_intents(store, CUBE)] == ["c" * 32]
     assert keys(store) == set()
     store.faults.append(fail("before", "delete", "/intent/"))
-    with announced(store, CUBE, Write("c" * 32), "build"):
+    with write_intent(store, CUBE, PendingCommit("c" * 32), "build"):
         pass  # what was committed stays committed
     assert len(read_intents(store, CUBE)) == 1
 
@@ -175,7 +175,7 @@ def as_it_commits(store, change):
 def test_what_a_commit_leaves_behind_is_published_without_another_look(store, monkeypatch):
     build_nyc(store)
     monkeypatch.delattr("ktk_engine.publish.publish.resolve")
-    monkeypatch.delattr("ktk_engine.publish.delta.publish_delta.resolve")
+    monkeypatch.delattr("ktk_engine.publish.published_forms.resolve")
     done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == ""
     assert load_document(store, "nyc++weather").stamp.version == done.entry.version

@@ -14,7 +14,7 @@ from ktk_engine.maintain.orphans import Orphan  # deep: one to be shown
 from ktk_engine.report.cube_report import make_report
 from ktk_engine.report.html_report import render_html
 from ktk_engine.report.partition_map import MAXIMUM_BINS, Partitions, partition_map
-from tests.support.committed import Builder
+from tests.support.committed import DbtNode
 from tests.support.dataset_builder import build_nyc, write_plain_nyc
 from tests.support.queries import Plan
 from tests.support.voices import Remedy
@@ -57,7 +57,7 @@ def test_a_partition_that_is_much_larger(store):
 
 
 def test_what_no_model_builds_any_more(store, cube):
-    orphan = Orphan("c", "c++more", Builder("model.shop.more", "shop"))
+    orphan = Orphan("c", "c++more", DbtNode("model.shop.more", "shop"))
     (found,) = (i for i in make_report(store, "c", orphans=[orphan]).remarks if "model" in i.what)
     assert (found.dataset, found.fix) == ("more", Remedy.on("drop", "c", "more"))
 

@@ -47,7 +47,7 @@ from tests.support.changes import (
     undrop,
 )
 from tests.support.committed import LogScope, check, read_entries, resolve
-from tests.support.dataset_builder import Builder, commit_change
+from tests.support.dataset_builder import DbtNode, commit_change
 from tests.support.stores import LocalStore, keys
 
 PLAIN = LogScope("dataset", "plain")
@@ -257,7 +257,7 @@ def test_bounds_of_a_column_that_left_do_not_come_back(tmp_path, tiny):
 @pytest.fixture
 def grown(store, tiny):
     """Four files, then one more, then another."""
-    builder = Builder(store, "plain", ("p",))
+    builder = DbtNode(store, "plain", ("p",))
     builder.commit_rebuild(_rows(range(4)))
     builder.commit_append(_rows([4]))
     builder.commit_append(_rows([5]))
@@ -295,7 +295,7 @@ def test_only_entries_that_need_it_have_the_newer_format(store, grown):
 
 
 def test_small_datasets_are_written_whole(store):
-    builder = Builder(store, "plain", ("p",))
+    builder = DbtNode(store, "plain", ("p",))
     builder.commit_rebuild(_rows(range(4)))
     builder.commit_append(_rows([4]))
     assert [entry.segments for entry in _entries(store)] == [0, 0]
@@ -477,7 +477,7 @@ def test_what_users_write_adds_to_the_segments_that_are_there(store, tiny, monke
 
 def test_a_stage_brings_back_what_it_has_dropped(store, grown):
     stage = StagedStore(store)
-    grown_in_stage = Builder(stage, "plain", ("p",))
+    grown_in_stage = DbtNode(stage, "plain", ("p",))
     grown_in_stage.commit_append(_rows([9]))
     remove(stage, "plain")
     undrop(stage, "plain")

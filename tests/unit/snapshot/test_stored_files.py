@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktk_engine.snapshot import stored_files
 from ktk_engine.snapshot import stored_snapshot as stored_module
 from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, files_table
 from ktk_engine.snapshot.stored_files import StoredFiles
@@ -101,3 +102,13 @@ def test_a_snapshot_is_the_same_decoded_or_not(read):
     few = found.of_files(pa.array([n == 3 for n in range(10)]))
     assert few.labels == ["p=3/x"]
     assert few.file_column("position").to_pylist() == [3]
+
+
+def test_threads_of_arrow_read_memory_that_needs_no_interpreter(monkeypatch):
+    """A thread that lets go of Python's memory while the process ends aborts it."""
+    monkeypatch.setattr(stored_files, "_VALUES_OF_A_THREAD", 0)
+    given, reader = [], pa.BufferReader
+    stored = _stored(_files(5), 2)
+    monkeypatch.setattr(pa, "BufferReader", lambda data: given.append(data) or reader(data))
+    assert stored.select(["label"])["label"].to_pylist() == [f"p={n}/x" for n in range(5)]
+    assert [type(data) for data in given] == [pa.Buffer]

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from ktk_engine.spark.read.restored_by_spark import restored_by_spark
+from ktk_engine.spark.read.spark_parses_partition_values import spark_parses_partition_values
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 RIGHT = {
@@ -34,9 +34,13 @@ WRONG = {
 
 @pytest.mark.parametrize("t", RIGHT, ids=str)
 def test_right(t):
-    assert restored_by_spark(pa.array(RIGHT[t]), t).to_pylist() == [True] * len(RIGHT[t])
+    assert spark_parses_partition_values(pa.array(RIGHT[t]), t).to_pylist() == [True] * len(
+        RIGHT[t]
+    )
 
 
 @pytest.mark.parametrize("t", WRONG, ids=str)
 def test_wrong(t):
-    assert restored_by_spark(pa.array(WRONG[t]), t).to_pylist() == [False] * len(WRONG[t])
+    assert spark_parses_partition_values(pa.array(WRONG[t]), t).to_pylist() == [False] * len(
+        WRONG[t]
+    )

@@ -31,10 +31,10 @@ from tests.support.changes import (
     Constraint,
     DatasetChange,
     Notes,
+    PendingCommit,
     StagedStore,
     Target,
     Transaction,
-    Write,
     alter_columns,
     alter_table,
     build,
@@ -240,7 +240,7 @@ def constrained(store, constraint):
         return replace(base, properties={**base.properties, CONSTRAINTS: [constraint.as_dict()]})
 
     changes = (DatasetChange("t", "properties", change, frozenset()),)
-    commit(resolve(store, scope_of("t")), Transaction(Write(), changes))
+    commit(resolve(store, scope_of("t")), Transaction(PendingCommit(), changes))
 
 
 def test_what_constraints_name_stays(store, run):

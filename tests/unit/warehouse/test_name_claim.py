@@ -13,7 +13,7 @@ from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_r
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from tests.support.changes import Owner, Target, alter_table, build, comment_on
 from tests.support.committed import (
-    Builder,
+    DbtNode,
     builder_of,
     by_name,
     cube_scope,
@@ -28,7 +28,7 @@ from tests.support.documents import Comments, ViewDocument, add_view, view_key
 from tests.support.stores import LocalStore, tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
-MINE = Builder("model.p.mine", "p")
+MINE = DbtNode("model.p.mine", "p")
 ME = Owner(MINE, frozenset({"model.p.mine", "model.p.other"}))
 
 
@@ -105,7 +105,7 @@ def cube_target(cube="c", dataset="d", owner=ME, **changes):
 
 
 def owner(node, project="p"):
-    return Owner(Builder(node, project), ME.living)
+    return Owner(DbtNode(node, project), ME.living)
 
 
 def test_the_log_says_who_builds_and_under_which_name(store):
@@ -148,9 +148,9 @@ def test_entries_of_older_versions_are_read(store):
         path.chmod(0o640)
         path.write_text(json.dumps(entry))
         parent = digest(path.read_bytes())
-    assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
+    assert builder_of(resolve(store, scope), "c++d") == DbtNode("model.q.mine", "q")
     build(store, ROWS, cube_target(owner=None), mode="append")
-    assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
+    assert builder_of(resolve(store, scope), "c++d") == DbtNode("model.q.mine", "q")
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, KtkError
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_mode import WriteMode
 from tests.support.changes import Retention, Target, remove, run_cleanup
 from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
 from tests.support.queries import read_rows
 
 TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
-APPEND = Retained("append")
+APPEND = WriteMode("append")
 
 
 def test_columns_that_changed_meanwhile(store):
@@ -44,7 +44,7 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     remove(store, "t")
     build(store, ROWS.slice(1), TABLE)
     with pytest.raises(CommitConflictError, match="what it started from is gone"):
-        build(store, ROWS, TABLE, retained=Retained(mode), state=state)
+        build(store, ROWS, TABLE, retained=WriteMode(mode), state=state)
     assert snapshot_of(store, "t").rows == 1
 
 

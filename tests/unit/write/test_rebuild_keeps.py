@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_mode import WriteMode
 from tests.support.changes import Target, comment_on
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import Comments, load_document
@@ -20,7 +20,7 @@ NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00
 def test_what_others_noted_in_the_document_stays(store):
     write_plain(store, "plain", ROWS, ("p",), NOTES)
     target = Target("plain", partition_by=("p",))
-    for retained in (None, Retained("append"), None):
+    for retained in (None, WriteMode("append"), None):
         build(store, ROWS, target, retained=retained)
         metadata = load_document(store, "plain").metadata
         assert {key: metadata[key] for key in ("owner", "nested")} == {
@@ -45,6 +45,6 @@ def test_a_table_of_another_name_keeps_it(store):
     """Kartothek's old datasets have a table of any name, which its readers ask for."""
     write_plain(store, "plain", ROWS, ("p",), table="core")
     target = Target("plain", partition_by=("p",))
-    for retained in (Retained("append"), None):
+    for retained in (WriteMode("append"), None):
         build(store, ROWS, target, retained=retained)
         assert load_document(store, "plain").table == "core"

@@ -63,6 +63,28 @@ class ConfigReader:
             raise self.refuse(key, f"names {', '.join(repeated)} twice.")
         return names
 
+    def without_index(self, role: str | None) -> tuple[str, ...]:
+        """Dimension columns of a seed dataset that get no index: named ones, or all of them."""
+        said, named = self.config.get("index_dimensions"), self.names("suppress_index_on")
+        if said is None:
+            return named
+        key = "index_dimensions"
+        if role == "enrichment":
+            raise self.refuse(
+                key,
+                "is for the seed dataset: dimension columns of an enrichment have no index unless "
+                "indexes names them.",
+            )
+        if said not in ("always", "never"):
+            raise self.refuse(key, f"must be always or never, but is {said!r}.")
+        if named:
+            raise self.refuse(
+                key,
+                "says of all dimension columns whether they have an index, and suppress_index_on "
+                "names some that have none. Give one of the two.",
+            )
+        return self.names("dimension_columns") if said == "never" else ()
+
     def cube_role(self, materialized: str) -> str | None:
         """What a CSV, a snapshot or an incremental model is in a cube, if it is put into one."""
         if materialized not in WITH_ROLE or not self.config.get("cube"):

@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
-from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
-from dbt.adapters.ktk.config.familiar import in_own_words
+from dbt.adapters.ktk.config.foreign_configs import KEYS as FAMILIAR
+from dbt.adapters.ktk.config.foreign_configs import in_own_words
 from dbt.adapters.ktk.config.incremental import (
     Incremental,
     parse_incremental,
@@ -36,7 +36,7 @@ from ktk_engine.types.declared import apply_declared
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
-_CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on")
+_CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on", "index_dimensions")
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
@@ -211,7 +211,7 @@ def parse_model_config(
             dimension_columns=reader.names("dimension_columns"),
             partition_by=partition_columns(reader, bool(role), replaces_partitions(config)),
             indexes=index_columns(reader),
-            suppress_index_on=reader.names("suppress_index_on"),
+            suppress_index_on=reader.without_index(role),
             clustered_by=layout_keys(reader, "clustered_by").columns,
             buckets=reader.count("buckets"),
             bucket_by=reader.names("bucket_by"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOGGER = AdapterLogger("ktk")
 
 
-def auto_compacted(
+def auto_compact(
     outcome: Outcome,
     store: ObjectStore,
     config: DatasetConfig,

@@ -21,7 +21,7 @@ from dbt.adapters.ktk.materialize.response import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine.log.change.reads import Reads
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,10 +126,10 @@ class PythonModels(Materializations):
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> DataFrame | pa.Table:
         """Call the user's function; what it raises is shown with its own lines."""
-        from ktk_engine.spark.sql.model_session import ModelSession
+        from ktk_engine.spark.sql.model_session import model_session
         from ktk_engine.warehouse.returned_rows import returned_rows
 
-        session = ModelSession(
+        session = model_session(
             self.connections.sessions.current(),
             lambda plan: _LOGGER.info(f"{relation} reads {plan_line(plan)}"),
         )

@@ -13,7 +13,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
 from dbt.adapters.ktk.config.snapshot_config import check_comparable, checked_columns
 from dbt.adapters.ktk.history import history_of
-from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
+from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.outcome import Outcome
@@ -180,7 +180,7 @@ class Snapshots(Materializations):
         )
         if done is None:
             return Outcome.of(done)
-        return auto_compacted(Outcome.of(done), store, config, lambda: scanner, history_of(model))
+        return auto_compact(Outcome.of(done), store, config, lambda: scanner, history_of(model))
 
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""

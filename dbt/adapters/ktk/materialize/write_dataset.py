@@ -12,11 +12,11 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.model_config import DatasetConfig
-from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
+from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.recompute import Source
+from ktk_engine.write.retry import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write_dataset(
     outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
     if context.full_refresh:
         return outcome
-    return auto_compacted(outcome, store, config, scanner, context.history)
+    return auto_compact(outcome, store, config, scanner, context.history)
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def _write_incrementally(
     from ktk_engine.change.predicates import Predicates
     from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
-    from ktk_engine.write.retained import Retained
+    from ktk_engine.write.write_mode import WriteMode
 
     rows, target, context = write.rows, write.target, write.context
     if how.strategy == "microbatch":
         window = _window(model, how, batch)
         return replace_where(write.scanner(), rows, target, window, context)
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        retained = None if context.full_refresh else Retained(_retained(how, target))
+        retained = None if context.full_refresh else WriteMode(_retained(how, target))
         return build_from(write.store, rows, target, context, retained)
     predicates = Predicates(how.predicates)
     by = MergeBy(

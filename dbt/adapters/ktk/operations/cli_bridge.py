@@ -9,7 +9,7 @@ from typing import Any
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.operations.left_out_argument import is_left_out, missing
+from dbt.adapters.ktk.operations.undefined_argument import is_undefined, missing
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
 
@@ -47,8 +47,8 @@ class CliBridge(StoreAdapter):
 
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
-        given = [str(item) for item in arguments if item is not None and not is_left_out(item)]
-        if given and is_left_out(arguments[0]):  # the others would take its place
+        given = [str(item) for item in arguments if item is not None and not is_undefined(item)]
+        if given and is_undefined(arguments[0]):  # the others would take its place
             raise DbtRuntimeError(missing(f"ktk_{command}", _argument(command, 0)))
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, get_args
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.ktk.config.time_limit import TimeLimit
-    from ktk_engine.spark.session.job_group import GroupWork, JobGroup
+    from ktk_engine.spark.client.protocol import GroupWork, JobGroup
 
 _AGAIN_SECONDS = 0.2
 _SAY_SECONDS = 10.0
@@ -38,6 +38,7 @@ class CancellableTask:
         description: what Spark shows of its jobs.
         limit: how long Spark may work on it.
         began: when the node began, of which this may be one of several statements.
+        lost: says why a server elsewhere, on which it runs, does not answer; empty if it does.
 
     Attributes:
         stopped: why it was stopped; empty if it was not.
@@ -45,17 +46,24 @@ class CancellableTask:
     """
 
     def __init__(
-        self, node: str, description: str, limit: TimeLimit | None, began: float | None = None
+        self,
+        node: str,
+        description: str,
+        limit: TimeLimit | None,
+        began: float | None = None,
+        lost: Callable[[], str] | None = None,
     ) -> None:
         self._node = node
         self._began = monotonic() if began is None else began
         self._name = _shown(node)
         self._description = description
         self._limit = limit
+        self._lost = lost
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._group: JobGroup | None = None
+        self._sessions: list[SparkSession] = []
         self._clock: threading.Timer | None = None
         self._watcher: threading.Thread | None = None
         self.stopped = ""
@@ -79,11 +87,18 @@ class CancellableTask:
             DbtRuntimeError: the work was stopped before.
         """
         with self._lock:
+            if session not in self._sessions:
+                self._sessions.append(session)
             if self._group is not None:
                 self._group.include(session)
             elif not self.stopped:
                 self._group = self._start(session)
         self.check()
+
+    @property
+    def has_session(self) -> bool:
+        """Whether a session was used for it."""
+        return bool(self._sessions)
 
     def stop(self, why: str) -> None:
         """Cancel its jobs, those to come as well; another thread calls this.
@@ -115,7 +130,8 @@ class CancellableTask:
         """Cancel the jobs that run; gives whether the work goes on."""
         with self._lock:
             if self._group is not None and not self._ended.is_set():
-                self._group.cancel()
+                with suppress(Exception):  # a Spark that has ended cancels nothing more
+                    self._group.cancel()
             return not self._ended.is_set()
 
     def _keep_cancelling(self) -> None:
@@ -146,15 +162,31 @@ class CancellableTask:
             try:
                 with self._lock:
                     group = self._group
-                problem = _master_problem(group) if group else ""
+                problem = self._problem(group) if group else ""
                 line = told.line(self.watched.step, group.work() if group else None)
             except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
                 return
             if problem and lost:  # twice: another one may have taken over
-                return self.stop(f"cancelled. {problem} {_DISCARDED}")
+                return self._give_up(f"cancelled. {problem} {_DISCARDED}")
             lost = problem
             if line and not self._ended.is_set():
                 _LOGGER.info(line)
+
+    def _problem(self, group: JobGroup) -> str:
+        """Why it can come to no end; empty if it can."""
+        return self._lost() if self._lost is not None else _master_problem(group)
+
+    def _give_up(self, why: str) -> None:
+        """Stop what waits for a Spark that is lost; a server that is lost cancels nothing."""
+        if self._lost is None:
+            return self.stop(why)
+        from ktk_engine.spark.session.connect import abandon
+
+        with self._lock:
+            self.stopped = self.stopped or f"{self._node} was {why}"
+            sessions = [*self._sessions]
+        for session in sessions:
+            abandon(session)
 
     def _start_clock(self) -> None:
         if self._limit is None or self._clock is not None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
+from dbt.adapters.ktk.config.connect_target import ConnectTarget
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.store.warehouse import Warehouse
 
-_PACKAGES = ("dbt-ktk", "ktk-engine", "pyspark", "pyarrow")
+# One of the two is installed: a client of Spark Connect has no classic PySpark.
+_PACKAGES = ("dbt-ktk", "ktk-engine", "pyspark", "pyspark-client", "pyarrow")
+_NOT_OVER_CONNECT = (
+    "Not over Spark Connect: sparkContext, RDDs and what else is Java's in Python models; tables "
+    "in a metastore (`file_format`); settings that a Spark is started with"
+)
 
 
 def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
@@ -17,15 +23,27 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
 
     Raises:
         StoreError: the store cannot be read or written.
-        SessionError: there is no Java, or Spark does not start.
+        SessionError: there is no Java, or Spark does not start; or a server of Spark Connect does
+            not answer.
     """
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    packages = ", ".join(_installed())
     yield f"Python {sys.version.split()[0]}, {packages}"
     warehouse.probe()
     schemas = warehouse.schemas()
     found = f"schemas {', '.join(schemas)}" if schemas else "no schema yet"
     yield f"Store {warehouse.url}: can be written, commits are atomic; {found}"
-    yield from _spark_lines(sessions)
+    if sessions.server is None:
+        yield from _spark_lines(sessions)
+    else:
+        yield from _server_lines(sessions, sessions.server)
+
+
+def _installed() -> Iterator[str]:
+    for name in _PACKAGES:
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
 
 
 def _spark_lines(sessions: Sessions) -> Iterator[str]:
@@ -35,3 +53,12 @@ def _spark_lines(sessions: Sessions) -> Iterator[str]:
     yield f"Java {java.version} ({java.found_by}: {java.executable})"
     context = sessions.current().session.sparkContext
     yield f"Spark {context.version} on {context.master}, {context.defaultParallelism} tasks at once"
+
+
+def _server_lines(sessions: Sessions, server: ConnectTarget) -> Iterator[str]:
+    from ktk_engine.spark.client.client import client_of
+
+    session = sessions.current().session
+    tasks = client_of(session).parallelism
+    yield f"Spark {session.version} on the Spark Connect server {server}, {tasks} tasks at once"
+    yield _NOT_OVER_CONNECT

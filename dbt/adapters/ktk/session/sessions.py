@@ -1,4 +1,4 @@
-"""The Spark session of a dbt process: started when the first statement needs it, one a thread."""
+"""The Spark sessions of a dbt process: opened when a statement needs one, one a thread."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
 from dbt.adapters.ktk.session.functions import Functions
+from ktk_engine.errors import SessionError
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.progress import heartbeat, watching
+from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.ktk.config.connect_target import ConnectTarget
     from ktk_engine.local.sql.local_sql import LocalSql
     from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql.sql_session import SqlSession
@@ -33,14 +36,25 @@ _LOGGER = AdapterLogger("ktk")
 
 
 class Sessions:
-    """Gives each dbt thread a Spark session of its own over one context.
+    """Gives each dbt thread a Spark session of its own, over one context or on one server.
 
     Listing relations, checking configurations, reading columns and most tests need no Spark; the
-    JVM starts with the first statement that does.
+    JVM starts, and the server is asked, with the first statement that does.
+
+    Args:
+        warehouse: the profile's.
+        settings: its Spark settings.
+        server: the server of Spark Connect; None for a Spark of this process.
     """
 
-    def __init__(self, warehouse: Warehouse, settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: dict[str, str],
+        server: ConnectTarget | None = None,
+    ) -> None:
         self.warehouse = warehouse
+        self.server = server
         self.functions = Functions()
         self._settings = settings
         self._known = KnownStores(warehouse.find_schema)
@@ -60,8 +74,8 @@ class Sessions:
 
     @property
     def started(self) -> bool:
-        """Whether Spark runs already, also for others in this process."""
-        if self._spark is not None:
+        """Whether Spark runs already, also for others: in this process, or on a server."""
+        if self._spark is not None or self.server is not None:
             return True
         context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
         return context is not None and context._active_spark_context is not None
@@ -73,13 +87,44 @@ class Sessions:
             DbtRuntimeError: the work was cancelled.
         """
         thread = threading.current_thread()
+        work = self._work.get(thread)
         with self._lock:
-            if thread not in self._of_thread:
-                self._of_thread[thread] = self._start()
-            session = self._of_thread[thread]
-        if thread in self._work:
-            self._work[thread].use(session.session)
+            known = self._of_thread.get(thread)
+        if known is not None and self.server is not None and self._is_gone(known, work):
+            known = None
+        with self._lock:
+            session = self._of_thread[thread] = known or self._start()
+        if work is not None:
+            work.use(session.session)
         return session
+
+    def _is_gone(self, session: SqlSession, work: CancellableTask | None) -> bool:
+        """Whether the server has forgotten a session; asked once for each piece of work."""
+        from ktk_engine.spark.session.connect import abandon, is_gone
+
+        if work is not None and work.has_session:
+            return False
+        self._check_server()
+        gone = is_gone(session.session)
+        if gone:
+            abandon(session.session)
+            _LOGGER.debug("The Spark Connect server has forgotten this thread's session: a new one")
+        return gone
+
+    def _check_server(self) -> None:
+        """Go no further if the server does not answer.
+
+        Raises:
+            SessionError: within ten seconds.
+        """
+        if problem := self.server_problem():
+            raise SessionError(f"{problem} Is it running, and can this machine reach it?")
+
+    def server_problem(self) -> str:
+        """Say that the server of Spark Connect does not answer; empty if it does, or is none."""
+        from ktk_engine.spark.session.connect import server_problem
+
+        return "" if self.server is None else server_problem(self.server.host, self.server.port)
 
     def plans(self) -> Sequence[Plan]:
         """The plans of what the calling thread's last statement read in its session."""
@@ -158,6 +203,13 @@ class Sessions:
         finally:
             with self._lock:
                 self._of_thread[thread] = before
+            if self.server is not None:
+                self._release(own)
+
+    def _release(self, session: SqlSession) -> None:
+        from ktk_engine.spark.session.connect import release
+
+        release(session.session)
 
     def cancel(self, thread: threading.Thread) -> None:
         """Cancel what a thread computes, now and from now on; another thread calls this."""
@@ -168,25 +220,52 @@ class Sessions:
 
     def _start(self) -> SqlSession:
         from ktk_engine.spark.session.scratch import make_scratch_folder
-        from ktk_engine.spark.session.session import is_running, new_session, start_session
         from ktk_engine.spark.sql.sql_session import SqlSession
 
-        if self._spark is None or self._scratch is None:
-            if not is_running():
-                _LOGGER.info("Spark is starting, once a run: seconds, a minute on a busy machine")
-            with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
-                self._spark = start_session(self._settings, _LOGGER.debug)
+        if self._scratch is None:
             self._scratch = make_scratch_folder()
-            self._sort_settings(self._spark)
-        own = new_session(self._spark)
-        for key, value in self._session_settings.items():
-            own.conf.set(key, value)
         return SqlSession(
-            own,
+            self._new_here() if self.server is None else self._new_there(self.server),
             self.warehouse.find_schema,
             self._scratch,
             define_functions=self.functions.define,
         )
+
+    def _new_here(self) -> SparkSession:
+        """A session over the context of this process."""
+        from ktk_engine.spark.session.session import is_running, new_session, start_session
+
+        if self._spark is None:
+            if not is_running():
+                _LOGGER.info("Spark is starting, once a run: seconds, a minute on a busy machine")
+            with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
+                spark = start_session(self._settings, _LOGGER.debug)
+            self._sort_settings(spark)
+            self._spark = spark
+        own = new_session(self._spark)
+        for key, value in self._session_settings.items():
+            own.conf.set(key, value)
+        return own
+
+    def _new_there(self, server: ConnectTarget) -> SparkSession:
+        """A session on the server."""
+        from ktk_engine.spark.session.connect import connect_session, release
+
+        self._check_server()
+        own = connect_session(server.url)
+        try:
+            refused = [key for key, value in self._settings.items() if not _takes(own, key, value)]
+        except BaseException:
+            release(own)
+            raise
+        if refused:
+            release(own)
+            raise DbtRuntimeError(
+                f"The profile's server_side_parameters set {', '.join(f'`{k}`' for k in refused)}, "
+                f"which the Spark Connect server {server} lets no session change. Set them where "
+                "the server is started, and remove them here."
+            )
+        return own
 
     def _sort_settings(self, spark: SparkSession) -> None:
         """Find what each session takes, and say what a Spark that ran before cannot take."""
@@ -204,6 +283,20 @@ class Sessions:
                 f"Spark was already running when dbt started: {', '.join(sorted(fixed))} of the "
                 "profile cannot be changed any more. Set them where the session is made."
             )
+
+
+def _takes(session: SparkSession, key: str, value: str) -> bool:
+    """Give a session on a server a setting; whether it has it then."""
+    import pyspark  # noqa: F401
+    from pyspark.errors import PySparkException
+
+    try:
+        session.conf.set(key, value)
+    except PySparkException as error:
+        if not str(condition_of(error)).startswith("CANNOT_MODIFY"):
+            raise
+        return session.conf.get(key, None) == value
+    return True
 
 
 def _still_starting(seconds: int) -> None:

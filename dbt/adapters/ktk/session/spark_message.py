@@ -10,6 +10,10 @@ from typing import Any
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import without_secrets
 
+_CANCELLED = "[OPERATION_CANCELED]"
+# Before messages of errors for which Spark Connect has no class of Python's.
+_CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
+_OF_JAVA = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 # Spark's analyser appends the place and the plan to its message.
@@ -44,7 +48,7 @@ _PYSPARKS_FRAME = re.compile(
 
 def spark_ended() -> str:
     """Say why Spark ended, if it did: whatever was asked of it fails then, in many words."""
-    if "pyspark" not in sys.modules:
+    if "py4j" not in sys.modules:  # it is not here that Spark runs
         return ""
     from ktk_engine.spark.session.liveness import why_ended
 
@@ -62,6 +66,8 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
         The message; None for an error that is not Spark's.
     """
     module = type(error).__module__
+    if lost := _lost_session(error):
+        return lost
     if module.startswith("py4j"):
         if "SPARK_JOB_CANCELLED" in str(error):
             return "Spark's job was cancelled, but not by dbt."
@@ -71,7 +77,11 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
     else:
         return None
     text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
-    text = without_secrets(text)
+    text = without_secrets(_CLASS_OF_JAVA.sub("", text))
+    if _CANCELLED in text[:200]:
+        return "Spark's job was cancelled, but not by dbt."
+    if match := _OF_JAVA.match(text):
+        return _no_java(match[1])
     if text.startswith(f"[{_MISSING}]"):
         return _missing(text, hint)
     if text.startswith("[FAILED_READ_FILE"):
@@ -81,6 +91,24 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
         elif ".parquet" in text.split("\n", 1)[0]:
             text += f"\n{_DAMAGED}"
     return _shortened(text)
+
+
+def _lost_session(error: Exception) -> str:
+    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
+    if "grpc" not in sys.modules:
+        return ""
+    from ktk_engine.spark.client.connect import lost_session
+
+    return lost_session(error)
+
+
+def _no_java(attribute: str) -> str:
+    """What to take in place of what classic sessions alone have."""
+    return (
+        f"`{attribute}` is of Spark in this process, and over Spark Connect there is none here. "
+        "Use frames and SQL (mapInArrow, mapInPandas, applyInPandas, session.sql), or run this "
+        "with `method: session` in the profile."
+    )
 
 
 def java_stack(error: Exception) -> str:

@@ -1,0 +1,261 @@
+"""Where a profile's Spark is: in dbt's process, or a server of Spark Connect."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import quote, unquote
+
+from dbt_common.dataclass_schema import ValidationError
+
+from ktk_engine.spark.session.metastore import has_metastore
+
+SESSION, CONNECT = "session", "connect"
+_REMOTE = "SPARK_REMOTE"
+_PORT = 15002  # PySpark's own default
+# PySpark's form; a host may be an IPv6 address in brackets.
+_ADDRESS = re.compile(r"sc://(\[[^\]/;]+\]|[^\[\]:/;@?#]+)(?::(\d+))?(?:/(?:;(.*))?)?")
+_SHORT = "sc://host:15002/;token=..."
+# What a Spark is started with; a session on a server that runs cannot have it otherwise.
+_OF_THE_SERVER = (
+    *("app", "archives", "authenticate", "connect", "cores", "default", "deploy", "driver"),
+    *("dynamicAllocation", "eventLog", "executor", "executorEnv", "files", "hadoop", "io", "jars"),
+    *("kerberos", "kryo", "kryoserializer", "kubernetes", "local", "locality", "master", "memory"),
+    *("network", "plugins", "pyspark", "python", "rdd", "redaction", "remote", "rpc", "scheduler"),
+    *("serializer", "shuffle", "speculation", "ssl", "storage", "submit", "task", "ui", "yarn"),
+)
+
+
+@dataclass(frozen=True)
+class ConnectTarget:
+    """A server of Spark Connect, as PySpark names it.
+
+    Attributes:
+        host: its name or address; one of IPv6 without brackets.
+        port: where it listens.
+        parameters: what is sent with each call, the token among them: shown nowhere.
+    """
+
+    host: str
+    port: int = _PORT
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def parse(cls, remote: str, said_by: str) -> Self:
+        """Read an address of PySpark's.
+
+        Args:
+            remote: for instance `sc://spark.example:15002/;token=...`.
+            said_by: what says it, for messages.
+
+        Raises:
+            ValidationError: it is none; the message does not repeat it, since it may hold a token.
+        """
+        match = _ADDRESS.fullmatch(remote.strip())
+        if match is None:
+            raise ValidationError(
+                f"{said_by} is no address of a Spark Connect server: write {_SHORT}, without a "
+                "user and without a folder."
+            )
+        host, port, rest = match[1].strip("[]"), match[2], match[3] or ""
+        parameters = {}
+        for part in filter(None, rest.split(";")):
+            key, equals, value = part.partition("=")
+            if not key or not equals or "=" in value:
+                raise ValidationError(
+                    f"{said_by} has a parameter that is no `key=value`: write {_SHORT}, and signs "
+                    "such as = or ; in a value as %3D and %3B."
+                )
+            parameters[key] = unquote(value)
+        return cls(host, _port(port or _PORT, said_by), parameters)
+
+    @property
+    def url(self) -> str:
+        """What PySpark takes. It holds the token."""
+        return self._with({key: quote(value, safe="") for key, value in self.parameters.items()})
+
+    @property
+    def shown(self) -> str:
+        """What people may see of that."""
+        open_ = ("use_ssl",)
+        return self._with({k: v if k in open_ else "***" for k, v in self.parameters.items()})
+
+    def _with(self, parameters: Mapping[str, str]) -> str:
+        pairs = ";".join(f"{key}={value}" for key, value in parameters.items())
+        return f"{self}/;{pairs}" if pairs else str(self)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"sc://{host}:{self.port}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out of pickles what is secret."""
+        return type(self), (self.host, self.port)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine, and so sees its folders."""
+        return is_this_machine(self.host)
+
+    @property
+    def token(self) -> str:
+        """What lets one in; empty if nothing is needed."""
+        return self.parameters.get("token", "")
+
+    @property
+    def use_ssl(self) -> str:
+        """What is said of TLS: `true`, `false`, or nothing."""
+        return self.parameters.get("use_ssl", "").lower()
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is a name of this machine's own network."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:
+    """Read where the Spark of a profile is.
+
+    Args:
+        values: the profile's `method`, `host`, `port`, `token`, `use_ssl` and `remote`, None for
+            what it does not say.
+
+    Returns:
+        The server; None if Spark runs in dbt's process.
+
+    Raises:
+        ValidationError: they contradict each other, or are wrong.
+    """
+    said = {key: value for key, value in values.items() if value not in (None, "")}
+    method = said.pop("method", CONNECT if os.environ.get(_REMOTE) and not said else SESSION)
+    if method not in (SESSION, CONNECT):
+        raise ValidationError(
+            f"The profile has `method: {method}`; type ktk knows `session`, a Spark of dbt's own "
+            "process, and `connect`, a server of Spark Connect."
+        )
+    if method == SESSION:
+        if said:
+            raise ValidationError(
+                f"The profile has {_listed(said)} and no `method: connect`: only a server of Spark "
+                f"Connect has such a key. Add the method, or remove {_listed(said)}."
+            )
+        return None
+    target = _target(said)
+    _check_token(target)
+    return target
+
+
+def _target(said: Mapping[str, Any]) -> ConnectTarget:
+    if "remote" in said:
+        if others := said.keys() - {"remote"}:
+            raise ValidationError(
+                f"The profile has `remote` and {_listed(others)}: `remote` says all of them. "
+                f"Remove {_listed(others)}, or write `host`, `port`, `token` and `use_ssl` instead."
+            )
+        return ConnectTarget.parse(_text(said, "remote"), "The profile's `remote`")
+    if "host" in said:
+        return _of_keys(said)
+    if said:
+        raise ValidationError(
+            f"The profile has {_listed(said)} and no `host`: name the server of Spark Connect."
+        )
+    remote = os.environ.get(_REMOTE, "")
+    if not remote:
+        raise ValidationError(
+            "The profile has `method: connect` and does not say where the server is: add `host`, "
+            f"or `remote: {_SHORT}`, or set the environment variable {_REMOTE}."
+        )
+    return ConnectTarget.parse(remote, f"The environment variable {_REMOTE}")
+
+
+def _of_keys(said: Mapping[str, Any]) -> ConnectTarget:
+    host = _text(said, "host").strip("[]")
+    if not host or re.search(r"[/;@?#\s\[\]]", host) or (":" in host and not _is_ipv6(host)):
+        raise ValidationError(
+            "The profile's `host` is a name or an address alone, such as spark.example: `port`, "
+            "`token` and `use_ssl` are keys of their own."
+        )
+    parameters = {}
+    if "use_ssl" in said:
+        if not isinstance(said["use_ssl"], bool):
+            raise ValidationError("The profile's `use_ssl` is true or false.")
+        parameters["use_ssl"] = str(said["use_ssl"]).lower()
+    if "token" in said:
+        parameters["token"] = _text(said, "token")
+    return ConnectTarget(host, _port(said.get("port", _PORT), "The profile"), parameters)
+
+
+def _check_token(target: ConnectTarget) -> None:
+    """Refuse a token that PySpark would send otherwise than the profile says."""
+    if not target.token or target.use_ssl == "true" or target.host == "localhost":
+        return
+    if target.is_here:
+        raise ValidationError(
+            f"The profile has a `token` for {target.host}: PySpark sends it without TLS to "
+            "`localhost` alone. Write `localhost`, or `use_ssl: true` if the server has TLS."
+        )
+    if target.use_ssl == "false":
+        raise ValidationError(
+            f"The profile has a `token` for {target.host} and `use_ssl: false`: PySpark sends a "
+            "token over TLS alone. Remove `use_ssl`, or the `token` if the server asks for none."
+        )
+
+
+def settings_problem(settings: Mapping[str, str]) -> str:
+    """Say which settings a session on a server cannot have; empty if it may have all.
+
+    Args:
+        settings: of the profile. What only the server knows, it is asked later.
+    """
+    if has_metastore(settings):
+        return (
+            "The profile's server_side_parameters name a metastore, and tables are kept in one by "
+            "a Spark of dbt's own process alone: not with a server of Spark Connect. Remove "
+            "`spark.sql.catalogImplementation` and `spark.sql.catalog.spark_catalog`, and models "
+            "stay in the store."
+        )
+    wrong = [
+        key for key in settings if key.startswith("spark.") and key.split(".")[1] in _OF_THE_SERVER
+    ]
+    if not wrong:
+        return ""
+    which = "it" if len(wrong) == 1 else "them"
+    return (
+        f"The profile's server_side_parameters set {_listed(wrong)}, which a Spark is started "
+        f"with, and a server of Spark Connect runs already (`method: connect`, or {_REMOTE} in the "
+        f"environment). Set {which} where the server is started, and remove {which} here."
+    )
+
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    value = said[key]
+    if not isinstance(value, str):
+        raise ValidationError(f"The profile's `{key}` is text; write it in quotes.")
+    return value
+
+
+def _port(value: Any, said_by: str) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isdecimal() or not 0 < int(text) < 65_536:
+        raise ValidationError(f"{said_by} has a `port` that is no number from 1 to 65535.")
+    return int(text)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
+
+
+def _listed(keys: Iterable[str]) -> str:
+    return ", ".join(f"`{key}`" for key in sorted(keys))

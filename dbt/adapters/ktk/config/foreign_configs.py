@@ -1,0 +1,199 @@
+"""Acts on configs of other adapters, as `foreign_config_table.py` says.
+
+None does nothing in silence: it is carried out, refused before anything is written, or a warning
+of the model's run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.ktk.config.config_reader import ConfigReader
+from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
+from dbt.adapters.ktk.voice import DBT
+from ktk_engine.cube.user_metadata import check_user_metadata
+from ktk_engine.errors import KtkError
+
+_ALL = tuple(item for group in FAMILIAR_CONFIGS.values() for item in group)
+KEYS = frozenset(item.key for item in _ALL)
+# Properties by these names are orders to another engine, which reads them from its own tables.
+_ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
+# Whole mappings of properties; what else is noted is one entry, under its own name.
+_PROPERTIES = ("tblproperties", "table_properties")
+# Only files of plain tables can be sorted by any columns.
+_SORTED_BY = "clustered_by"
+_INDEXES = "indexes"
+_ONE_FOR_ALL = " (Said of the first model that has it.)"
+# Said once a run, by `warn_of_grants`.
+_ONCE = "grants"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a config does not do.
+
+    Attributes:
+        about: what it is said once of in a run, for all models.
+        text: the warning.
+    """
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
+class MappedConfig:
+    """A model's configuration in the words of this adapter.
+
+    Attributes:
+        config: all of it, with what is mapped under the names of this adapter.
+        metadata: what is to be noted of its dataset.
+    """
+
+    config: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+def in_own_words(
+    model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
+) -> MappedConfig:
+    """Carry a model's foreign configs over, and refuse those that nothing here can carry out.
+
+    Args:
+        model: its name, for messages.
+        config: its configuration.
+        stored: whether it stores rows.
+        in_cube: whether it is a dataset of a cube.
+
+    Raises:
+        DbtConfigError: naming the config, why, and what to use instead.
+    """
+    own: dict[str, Any] = dict(config)
+    metadata: dict[str, Any] = {}
+    for item, value in _given(config, stored):
+        if item.fate == "refused" and str(value).lower() not in item.likewise:
+            raise _refusal(model, item, value)
+        if item.fate == "mapped" and not (in_cube and item.instead == _SORTED_BY):
+            _map(model, item, value, own)
+        elif item.fate == "noted" and stored:
+            metadata |= _notes(model, item, value)
+    try:
+        check_user_metadata(model, metadata)
+    except KtkError as error:
+        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
+    return MappedConfig(own, metadata)
+
+
+def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
+    """Say which configs of a model do nothing, where rows and their readers are the same anyway.
+
+    Args:
+        model: its name.
+        config: its configuration.
+        stored: whether it stores rows.
+    """
+    found, in_cube = [], bool(config.get("cube"))
+    for item, value in _given(config, stored):
+        if item.fate == "refused":
+            found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
+        elif item.key == _INDEXES and stored:
+            if text := unused_indexes(ConfigReader(model, config)):
+                found.append(Hint(text, _said(model, item, text)))
+        elif item.key in LAYOUT and stored and not in_cube:
+            if text := unused_keys(ConfigReader(model, config), item.key):
+                found.append(Hint(f"layout by {item.key}", _said(model, item, text)))
+        elif text := _hint(item, value, in_cube, stored):
+            found.append(Hint(f"config `{item.key}`{text}", _said(model, item, text)))
+    return found
+
+
+def _said(model: str, item: FamiliarConfig, text: str) -> str:
+    return f"Model {model}: config `{item.key}`{text}{_ONE_FOR_ALL}"
+
+
+def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
+    """What a config of one model does not do, behind its name; empty if there is nothing to say."""
+    if item.fate == "warning" and item.key != _ONCE:
+        advice = f" {_sentence(item.instead)}" if item.instead else ""
+        return f" does nothing: {item.why}.{advice}"
+    if item.instead == _SORTED_BY and in_cube:
+        return (
+            " does nothing: the files of a cube are sorted by partition and dimension columns. "
+            "Give columns that conditions name an index: `indexes`."
+        )
+    if item.fate == "noted" and not stored:
+        return " does nothing: only what stores rows has properties."
+    if item.key in _PROPERTIES:
+        orders = [str(key) for key in value if str(key).startswith(_ORDERS)]
+        if orders:
+            return (
+                f": {', '.join(orders)} is noted and does nothing else. The config `options` is "
+                "what says how files are written."
+            )
+    return ""
+
+
+def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
+    return (
+        f"Model {model}, as all models with `{item.key}: {value}`, is a table of this adapter: "
+        f"parquet with commits, merges, deletes and versions, but not in the format {value}. "
+        "Remove the config to be rid of this line."
+    )
+
+
+def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
+    """The foreign configs that ask for something."""
+    for item in _ALL:
+        value = config.get(item.key)
+        if value is None or value is False or value in ("", [], (), {}):
+            continue
+        if str(value).lower() not in item.fine and (stored or not item.of_tables):
+            yield item, value
+
+
+def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
+    is_what = f" is {value!r}, but" if item.fine else " cannot be carried out:"
+    return DbtConfigError(
+        f"Model {model}: config `{item.key}`{is_what} {item.why}. Nothing was written. "
+        f"{_sentence(item.instead)}"
+    )
+
+
+def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> None:
+    """Put a value under the name that it has here."""
+    name, _, option = item.instead.partition(".")
+    known = own.get(name) or None
+    if option:
+        if known is not None and not isinstance(known, Mapping):
+            return  # refused by whoever reads the options
+        options: Mapping[str, Any] = known or {}
+        known, merged = options.get(option), {**options, option: value}
+    else:
+        merged = value
+    if known is not None and known != value:
+        raise DbtConfigError(
+            f"Model {model}: config `{item.key}` is another name for `{item.instead}`, which is "
+            f"given too: {value!r} and {known!r}. Keep one of them."
+        )
+    own[name] = merged
+
+
+def _notes(model: str, item: FamiliarConfig, value: Any) -> Mapping[str, Any]:
+    """The entries of a dataset's metadata that a config asks for."""
+    if item.key not in _PROPERTIES:
+        return {item.key: value}
+    if not isinstance(value, Mapping):
+        raise DbtConfigError(
+            f"Model {model}: config `{item.key}` must be a mapping of names to values, but is "
+            f"{value!r}."
+        )
+    return value
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,37 @@
+"""Arguments that `dbt run-operation` was not given: Jinja has an object for them, and no error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+
+def is_undefined(value: Any) -> bool:
+    """Whether a macro's argument without a default was not given."""
+    from jinja2 import Undefined
+
+    return isinstance(value, Undefined)
+
+
+def check_given(operation: str, argument: str, value: Any) -> None:
+    """Refuse an operation that lacks an argument.
+
+    Args:
+        operation: its name.
+        argument: the argument's name.
+        value: what the macro has for it.
+
+    Raises:
+        DbtRuntimeError: with an example of how to give it.
+    """
+    if is_undefined(value):
+        raise DbtRuntimeError(missing(operation, argument))
+
+
+def missing(operation: str, argument: str) -> str:
+    """Say that an operation lacks an argument."""
+    return (
+        f"{operation}: the argument `{argument}` is missing: dbt run-operation {operation} "
+        f"--args '{{{argument}: ...}}'"
+    )

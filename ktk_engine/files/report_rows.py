@@ -1,0 +1,91 @@
+"""The rows in which a task reports what it has written, some files at a time.
+
+A task may write many files, so what it says of them is passed on in parts, and as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+# What a row says: a file; statistics of some files; values of some files, or a segment of them,
+# for an index; a rule that rows break; that the store failed; what Arrow cannot write.
+FILE, STATISTICS, INDEX, SEGMENT = "file", "statistics", "index", "segment"
+FINDING, FAILURE, UNSUPPORTED = "finding", "failure", "unsupported"
+REPORT_SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.string()),
+        pa.field("label", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("column", pa.string()),
+        pa.field("payload", pa.binary()),
+        pa.field("tail", pa.int64()),
+        pa.field("tail_digest", pa.binary()),
+        pa.field("digest", pa.binary()),
+        pa.field("cells", pa.binary()),
+        pa.field("task", pa.int64()),
+        pa.field("number", pa.int64()),  # of a file in its task; of the first one of some
+    ]
+)
+FILES_AT_ONCE = 1_000
+
+
+@dataclass
+class ReportRows:
+    """Gathers the rows of one task.
+
+    Attributes:
+        task: number of the task.
+    """
+
+    task: int
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+    _files: list[dict[str, Any]] = field(default_factory=list)
+    _statistics: list[Mapping[str, pa.Scalar]] = field(default_factory=list)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take a row that is of no file."""
+        self._rows.append({"task": self.task, **row})
+
+    def add_file(self, row: dict[str, Any], statistics: Mapping[str, pa.Scalar]) -> None:
+        """Take a file.
+
+        Args:
+            row: what is said of it.
+            statistics: its own; every file of the task has the same ones.
+        """
+        self._files.append({"kind": FILE, "task": self.task, **row})
+        self._statistics.append(statistics)
+
+    def ready(self, files: int = FILES_AT_ONCE) -> Iterator[pa.RecordBatch]:
+        """Pass on what is known, if there are so many files."""
+        if len(self._files) >= files:
+            if self._files:
+                number = self._files[0]["number"]
+                payload = to_ipc(_as_table(self._statistics))
+                self.add({"kind": STATISTICS, "number": number, "payload": payload})
+            rows = [*self._files, *self._rows]
+            self._rows, self._files, self._statistics = [], [], []
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, schema=REPORT_SCHEMA)
+
+
+def _as_table(statistics: list[Mapping[str, pa.Scalar]]) -> pa.Table:
+    types = {name: value.type for name, value in statistics[0].items()}
+    return pa.table(
+        {name: pa.array([item[name] for item in statistics], t) for name, t in types.items()}
+    )
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """Give a table as bytes of Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,157 @@
+"""Entries of manifests: what Iceberg is told of a dataset's files.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
+from ktk_engine.errors import PublishError
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.publish.iceberg.manifest import ADDED, Entry, Layout
+from ktk_engine.publish.iceberg.single_values import bounds, plain_values
+from ktk_engine.snapshot.snapshot import (
+    MAXIMUM_PREFIX,
+    MINIMUM_PREFIX,
+    NULLS_PREFIX,
+    PARTITION_PREFIX,
+    Snapshot,
+    is_own,
+)
+from ktk_engine.store.interface import ObjectStore
+
+_COUNTED_COLUMNS = 100  # as many as Iceberg itself keeps statistics of, unless told otherwise
+
+
+def address(store: ObjectStore, key: str) -> str:
+    """Where an object lies, as Iceberg's readers take it: nothing in it is encoded."""
+    base = store.url.removesuffix("/")
+    return f"{urllib.parse.unquote(base) if base.startswith('file:') else base}/{key}"
+
+
+def check_measured(snapshot: Snapshot) -> None:
+    """Refuse files of which nobody knows how large they are.
+
+    Raises:
+        PublishError: the rows or the size of a file are unknown.
+    """
+    if any(snapshot.file_column(name).null_count for name in ("rows", "bytes")):
+        raise PublishError(
+            Message(
+                "the size of files of another program is not recorded yet: ",
+                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
+            )
+        )
+
+
+def file_entries(
+    store: ObjectStore, snapshot: Snapshot, layout: Layout, snapshot_id: int
+) -> Iterator[tuple[int, Entry]]:
+    """Say of files that they belong to the table.
+
+    Args:
+        store: where they lie.
+        snapshot: the dataset with these files and no others.
+        layout: what manifests say of the table.
+        snapshot_id: the Iceberg snapshot that adds them.
+
+    Returns:
+        Our number of each file, and its entry.
+
+    Raises:
+        PublishError: the rows or the size of a file are unknown.
+    """
+    check_measured(snapshot)
+    names = ("position", "key", "rows", "bytes")
+    columns = [snapshot.file_column(name).to_pylist() for name in names]
+    partitions = _partition_values(snapshot, layout)
+    statistics = _statistics(snapshot, layout.schema["fields"])
+    for (number, key, rows, size), values, known in zip(
+        zip(*columns, strict=True), partitions, statistics, strict=True
+    ):
+        data_file = {
+            "content": 0,
+            "file_path": address(store, key),
+            "file_format": "PARQUET",
+            "partition": values,
+            "record_count": rows,
+            "file_size_in_bytes": size,
+            "column_sizes": None,
+            "nan_value_counts": None,
+            "key_metadata": None,
+            "split_offsets": None,
+            "equality_ids": None,
+            "sort_order_id": 0,
+            **known,
+        }
+        yield (
+            number,
+            {
+                "status": ADDED,
+                "snapshot_id": snapshot_id,
+                "sequence_number": None,
+                "file_sequence_number": None,
+                "data_file": data_file,
+            },
+        )
+
+
+def _partition_values(snapshot: Snapshot, layout: Layout) -> Iterator[dict[str, Any]]:
+    columns = {
+        said: plain_values(snapshot.file_column(PARTITION_PREFIX + name), kind)
+        for name, (said, _, kind) in zip(
+            snapshot.partition_keys, layout.partition_fields, strict=True
+        )
+    }
+    for row in range(snapshot.file_table.num_rows):
+        yield {said: values[row] for said, values in columns.items()}
+
+
+def _statistics(
+    snapshot: Snapshot, fields: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, list[dict[str, Any]] | None]]:
+    """Counts and bounds of the columns of each file.
+
+    Of files of other programs only counts: readers would trust their bounds.
+    """
+    known, dimensions = set(snapshot.file_table.column_names), snapshot.dimension_columns
+    data = [f for f in fields if f["name"] not in snapshot.partition_keys]
+    data.sort(key=lambda field: field["name"] not in dimensions)
+    plain = [f for f in data if isinstance(f["type"], str)][:_COUNTED_COLUMNS]
+    own, rows = is_own(snapshot.file_table).to_pylist(), snapshot.file_column("rows").to_pylist()
+
+    def of_columns(prefix: str) -> dict[int, list[Any]]:
+        found = {}
+        for field in plain:
+            if prefix + field["name"] in known:
+                column = snapshot.file_column(prefix + field["name"])
+                found[field["id"]] = (
+                    column.to_pylist()
+                    if prefix == NULLS_PREFIX
+                    else bounds(
+                        field["type"],
+                        plain_values(column, field["type"]),
+                        prefix == MAXIMUM_PREFIX,
+                    )
+                )
+        return found
+
+    nulls = of_columns(NULLS_PREFIX)
+    lower, upper = of_columns(MINIMUM_PREFIX), of_columns(MAXIMUM_PREFIX)
+    for row, count in enumerate(rows):
+        empty = _pairs(nulls, row)
+        yield {
+            "null_value_counts": empty,
+            "value_counts": [{"key": item["key"], "value": count} for item in empty or ()] or None,
+            "lower_bounds": _pairs(lower, row) if own[row] else None,
+            "upper_bounds": _pairs(upper, row) if own[row] else None,
+        }
+
+
+def _pairs(columns: Mapping[int, list[Any]], row: int) -> list[dict[str, Any]] | None:
+    found = ((number, values[row]) for number, values in columns.items())
+    return [{"key": number, "value": v} for number, v in found if v is not None] or None

@@ -1,0 +1,127 @@
+"""Publishes datasets as Iceberg tables: each commit of ours is one snapshot of Iceberg's.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.formatting import counted
+from ktk_engine.publish.form import Present, Wanted
+from ktk_engine.publish.iceberg.file_entries import address, check_measured
+from ktk_engine.publish.iceberg.iceberg_metadata import (
+    IcebergState,
+    delete_metadata,
+    metadata_folder,
+    names_of_catalogs,
+    put_hint,
+    read_metadata,
+)
+from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
+from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
+from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
+from ktk_engine.publish.iceberg.manifest import UNREADABLE, need_avro
+from ktk_engine.publish.iceberg.table_files import named_files
+from ktk_engine.publish.iceberg.verify_with_pyiceberg import verify_with_pyiceberg
+from ktk_engine.publish.shared_cells import check_cells
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.store.interface import ObjectStore
+
+
+class IcebergForm:
+    """Iceberg: the folder of a dataset is an Iceberg table; see `Form`."""
+
+    name = "iceberg"
+    title = "Iceberg"
+    record = "Iceberg metadata"
+
+    def folder(self, uuid: str) -> str:
+        """See `Form.folder`."""
+        return metadata_folder(uuid)
+
+    def is_current(self, wanted: Wanted) -> bool:
+        """See `Form.is_current`."""
+        state = read_metadata(wanted.store, wanted.snapshot.uuid)
+        if state.broken or state.version != state.hint or state.mark != wanted.mark:
+            return False
+        return kept_snapshots(state, wanted) == state.snapshots
+
+    def read(self, store: ObjectStore, uuid: str) -> IcebergState:
+        """See `Form.read`."""
+        return read_metadata(store, uuid)
+
+    def next_version(self, wanted: Wanted, present: Present) -> IcebergVersion | None:
+        """See `Form.next_version`."""
+        assert isinstance(present, IcebergState)
+        need_avro()
+        table = IcebergTable.of(wanted, present)
+        if not table.is_new and _files_differ(wanted, present):
+            table = replace(table, is_new=True, continues=False)
+        if not table.is_new and table.says(present.metadata):
+            if present.hint != present.version:  # who wrote it has died
+                put_hint(wanted.store, wanted.snapshot.uuid, present.version)
+            return None
+        return IcebergVersion(wanted, present, table)
+
+    def check(self, snapshot: Snapshot) -> None:
+        """See `Form.check`."""
+        need_avro()
+        check_cells(snapshot)
+        iceberg_columns(snapshot)
+        check_measured(snapshot)
+
+    def difference(self, wanted: Wanted, present: Present) -> str:
+        """See `Form.difference`."""
+        assert isinstance(present, IcebergState)
+        need_avro()
+        table = IcebergTable.of(wanted, present)
+        if problem := _files_differ(wanted, present):
+            return problem
+        if not table.says(present.metadata):
+            return "another program changed columns or settings in its Iceberg metadata"
+        if present.hint != present.version:
+            return "version-hint.text, by which readers find its metadata, names another version"
+        if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
+            return (
+                f"another program has written {names[-1]} beside it: a catalog that names that "
+                "file shows other rows, or will. Register the table there anew"
+            )
+        return ""
+
+    def verify_with_library(self, wanted: Wanted) -> str:
+        """See `Form.verify_with_library`."""
+        return verify_with_pyiceberg(wanted.store, wanted.snapshot)
+
+    def delete(self, store: ObjectStore, uuid: str) -> bool:
+        """See `Form.delete`."""
+        return delete_metadata(store, uuid)
+
+
+ICEBERG = IcebergForm()
+
+
+def _files_differ(wanted: Wanted, present: IcebergState) -> str:
+    """How the files that the metadata leads to differ from those of the dataset."""
+    store, uuid = wanted.store, wanted.snapshot.uuid
+    if present.metadata["location"] != address(store, uuid):
+        return f"its Iceberg metadata names files in {present.metadata['location']}"
+    path = present.snapshot["manifest-list"].removeprefix(address(store, ""))
+    try:
+        found = set(named_files(store, store.get(path)))
+    except ObjectNotFoundError as error:
+        return f"its Iceberg metadata names a file that is missing: {error}"
+    except UNREADABLE as error:
+        if isinstance(error, KtkError):
+            raise
+        return f"a manifest is damaged: {error}"
+    keys = wanted.snapshot.file_column("key").to_pylist()
+    right = {address(store, key) for key in keys}
+    if found == right:
+        return ""
+    lost, gained = len(found - right), len(right - found)
+    return (
+        f"its manifests name other files: {counted(lost, 'file')} too many, "
+        f"{counted(gained, 'file')} missing"
+    )

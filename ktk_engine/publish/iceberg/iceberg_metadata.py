@@ -1,0 +1,249 @@
+"""The metadata of an Iceberg table: what its newest version says, and its versions in the store.
+
+Versions are named as in tables of Hadoop's layout, which a folder is enough for: `vN.metadata.json`
+and `version-hint.text`. See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ktk_engine.errors import (
+    FormatError,
+    KtkError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    TokenMismatchError,
+)
+from ktk_engine.format.dataset_key import ICEBERG_METADATA
+from ktk_engine.publish.iceberg.avro_schemas import avro_name
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+# What the summary of a snapshot says of ours.
+VERSION, COMMIT = "ktk.version", "ktk.commit"
+SNAPSHOT, SHA256 = "ktk.snapshot", "ktk.snapshot-sha256"
+_METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
+_OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
+_AVRO = re.compile(r"ktk-.*\.avro")
+_HINT = "version-hint.text"
+_NEEDED = ("table-uuid", "last-sequence-number", "last-updated-ms", "last-column-id")
+_RETRIES = 10
+
+
+@dataclass(frozen=True)
+class IcebergState:
+    """What the metadata of an Iceberg table says.
+
+    Attributes:
+        version: its newest version, -1 if there is none.
+        metadata: that version.
+        hint: the version that readers of the folder see, -1 if they see none.
+        broken: why it cannot be read; empty if it can.
+    """
+
+    version: int = -1
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    hint: int = -1
+    broken: str = ""
+
+    @property
+    def mark(self) -> tuple[int, str]:
+        """Version and commit of ours that it has; zero and nothing if it has none."""
+        said = self.snapshot.get("summary", {})
+        try:
+            return int(said[VERSION]), str(said[COMMIT])
+        except (KeyError, TypeError, ValueError):
+            return 0, ""  # another program's
+
+    @property
+    def published(self) -> int:
+        """The version of ours that it has, 0 if none."""
+        return self.mark[0]
+
+    @property
+    def snapshots(self) -> list[Mapping[str, Any]]:
+        """The snapshots that it knows."""
+        return list(self.metadata.get("snapshots") or ())
+
+    @property
+    def snapshot(self) -> Mapping[str, Any]:
+        """The current one; empty if there is none."""
+        number = self.metadata.get("current-snapshot-id")
+        return next((item for item in self.snapshots if item["snapshot-id"] == number), {})
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The current schema; empty if there is none."""
+        number = self.metadata.get("current-schema-id")
+        return next((s for s in self.metadata.get("schemas", ()) if s["schema-id"] == number), {})
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The current partition spec; empty if there is none."""
+        number, known = self.metadata.get("default-spec-id"), self.metadata.get("partition-specs")
+        return next((item for item in known or () if item["spec-id"] == number), {})
+
+
+def metadata_folder(uuid: str) -> str:
+    """Key of the folder with the metadata of a dataset's Iceberg table."""
+    return join_key(uuid, ICEBERG_METADATA)
+
+
+def metadata_key(uuid: str, version: int) -> str:
+    """Key of one version of the metadata."""
+    return join_key(metadata_folder(uuid), f"v{version}.metadata.json")
+
+
+def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
+    """Read the newest version of a table's metadata, of any writer.
+
+    Raises:
+        StoreError: the store could not be read.
+    """
+    hint = _hint(store, uuid)
+    version, data = _newest(store, uuid, hint)
+    if version < 0:
+        return IcebergState()
+    try:
+        state = IcebergState(version, json.loads(data), hint)
+        if state.metadata["format-version"] != 2:
+            said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
+            return IcebergState(version, hint=hint, broken=said)
+        known = [state.metadata[name] for name in _NEEDED]
+        if None in known or not (state.schema and state.spec and state.mark):
+            raise FormatError("it does not say what table it is of")
+    except (ValueError, KeyError, TypeError, AttributeError, KtkError) as error:
+        said = f"its Iceberg metadata is damaged: {error}"
+        return IcebergState(version, hint=hint, broken=said)
+    return state
+
+
+def _hint(store: ObjectStore, uuid: str) -> int:
+    with suppress(ObjectNotFoundError, ValueError):
+        return int(store.get(_hint_key(uuid)))
+    return -1
+
+
+def _hint_key(uuid: str) -> str:
+    return join_key(metadata_folder(uuid), _HINT)
+
+
+def _newest(store: ObjectStore, uuid: str, hint: int) -> tuple[int, bytes]:
+    """The newest version and its content: the hint may be behind, or gone."""
+    found = _found(store, uuid, hint) if hint >= 0 else None
+    if found is None:
+        hint = max(_versions(store.list_names(metadata_folder(uuid))), default=-1)
+        found = b"" if hint < 0 else _found(store, uuid, hint)
+    while hint >= 0 and store.exists(metadata_key(uuid, hint + 1)):
+        hint += 1
+        found = _found(store, uuid, hint)
+    return hint, found or b""
+
+
+def _found(store: ObjectStore, uuid: str, version: int) -> bytes | None:
+    try:
+        return store.get(metadata_key(uuid, version))
+    except ObjectNotFoundError:
+        return None  # deleted meanwhile
+
+
+def _versions(names: Iterable[str]) -> list[int]:
+    return [int(found[1]) for name in names if (found := _METADATA.fullmatch(name))]
+
+
+def put_hint(store: ObjectStore, uuid: str, version: int) -> None:
+    """Let readers of the folder see a version, unless they see a newer one."""
+    for _ in range(_RETRIES):
+        if _swap_hint(store, uuid, version):
+            break
+    if not store.exists(metadata_key(uuid, version)):
+        store.delete([_hint_key(uuid)])  # somebody has just ended it all
+
+
+def _swap_hint(store: ObjectStore, uuid: str, version: int) -> bool:
+    """Try once; says whether the hint is at the version, or at a newer one."""
+    key, data = _hint_key(uuid), str(version).encode()
+    try:
+        known, token = store.get_with_token(key)
+        newer = int(known) if known.isdigit() else -1
+        if newer < version or not store.exists(metadata_key(uuid, newer)):
+            store.replace(key, data, token)
+    except TokenMismatchError:
+        return False
+    except ObjectNotFoundError:
+        try:
+            store.put_if_absent(key, data)
+        except ObjectExistsError:
+            return False
+    return True
+
+
+def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:
+    """Metadata files that another program wrote for a catalog."""
+    names = store.list_names(metadata_folder(uuid))
+    return [name for name in names if _OF_CATALOGS.fullmatch(name)]
+
+
+def delete_metadata(store: ObjectStore, uuid: str) -> bool:
+    """Delete the metadata that we have written; the newest version last, so that none shows before.
+
+    Returns:
+        Whether there was any.
+    """
+    folder = metadata_folder(uuid)
+    names = store.list_names(folder)
+    versions = sorted(_versions(names))
+    hint = [_hint_key(uuid)] if _HINT in names else []
+    others = [join_key(folder, name) for name in names if _AVRO.fullmatch(name)]
+    if not (hint or versions or others):
+        return False
+    store.delete([*hint, *(metadata_key(uuid, version) for version in versions[:-1])])
+    store.delete([*(metadata_key(uuid, version) for version in versions[-1:]), *others])
+    return True
+
+
+def is_of_table(name: str) -> bool:
+    """Whether a file in the folder is a version or a manifest that we may have written."""
+    return bool(_METADATA.fullmatch(name) or _AVRO.fullmatch(name))
+
+
+def fields_with_keys(
+    names: Iterable[str], fields: Iterable[Mapping[str, Any]], known: Mapping[str, Any], last: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The partition fields of a spec: a column keeps the id that it has had.
+
+    Args:
+        names: the partition columns.
+        fields: the table's columns, with ids.
+        known: metadata of the table before.
+        last: the greatest id of a partition field that was ever given.
+
+    Returns:
+        The fields, and the greatest id.
+    """
+    ids = {field["name"]: field["id"] for field in fields}
+    specs = known.get("partition-specs") or ()
+    before = {
+        item["source-id"]: item["field-id"]
+        for spec in specs
+        for item in spec["fields"]
+        if item["transform"] == "identity"
+    }
+    found = []
+    for name in names:
+        number = before.get(ids[name])
+        if number is None:
+            last += 1
+            number = last
+        said = avro_name(name)  # some readers look values up by the name that Avro has
+        while said != name and said in ids:
+            said += "_"
+        item = {"name": said, "transform": "identity", "source-id": ids[name], "field-id": number}
+        found.append(item)
+    return found, last

@@ -1,0 +1,207 @@
+"""The Iceberg types of a dataset's columns: those that every reader gets right, or a refusal.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import PublishError
+from ktk_engine.publish.stored_types import (
+    Inexpressible,
+    different_types,
+    names_alike,
+    refuse_large,
+    schemas_in_use,
+    stored_types,
+)
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.types.type_class import class_name, is_list, unwrap
+
+IcebergType: TypeAlias = str | dict[str, Any]
+
+
+def iceberg_columns(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Give a dataset's columns as fields of an Iceberg schema, without ids.
+
+    Args:
+        snapshot: the dataset.
+
+    Raises:
+        PublishError: Iceberg cannot say a column, or some readers would take its values for
+            others; all such columns are named.
+    """
+    names = snapshot.schema.names
+    fields, problems = [], [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema)]
+    schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
+    for field in snapshot.schema:
+        try:
+            kind = _column_type(snapshot, schemas, field)
+        except Inexpressible as reason:
+            problems.append(f"column {field.name}: {reason}")
+            continue
+        comment = comments.get(field.name)
+        fields.append(_field(field.name, kind) | ({"doc": comment} if comment else {}))
+    if problems:
+        raise PublishError("; ".join(problems))
+    return fields
+
+
+def widest(first: IcebergType, second: IcebergType) -> IcebergType | None:
+    """The type to which Iceberg's readers widen values of two types; None if there is none."""
+    if first == second:
+        return first
+    if not (isinstance(first, str) and isinstance(second, str)):
+        return None
+    for narrow, wide in (("int", "long"), ("float", "double")):
+        if {first, second} == {narrow, wide}:
+            return wide
+    digits = [_digits(kind) for kind in (first, second)]
+    if None not in digits and digits[0][1] == digits[1][1]:  # type: ignore[index]
+        return max((first, second), key=lambda kind: _digits(kind) or (0, 0))
+    return None
+
+
+def decimal_digits(kind: str) -> tuple[int, int]:
+    """Precision and scale of a decimal type."""
+    found = _digits(kind)
+    assert found is not None
+    return found
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    if not kind.startswith("decimal("):
+        return None
+    precision, scale = kind[len("decimal(") : -1].split(",")
+    return int(precision), int(scale)
+
+
+def _field(name: str, kind: IcebergType) -> dict[str, Any]:
+    return {"name": name, "required": False, "type": kind}
+
+
+def _paths_alike(schema: pa.Schema) -> Iterable[str]:
+    """Say which columns have the name of a field: readers look both up by it."""
+    paths: set[str] = set()
+
+    def walk(path: str, t: pa.DataType) -> None:
+        t = unwrap(t)
+        if pat.is_struct(t):
+            parts = [(field.name, field.type) for field in t]
+        elif pat.is_map(t):
+            parts = [("key", t.key_type), ("value", t.item_type)]
+        else:
+            parts = [("element", t.value_type)] if is_list(t) else []
+        for name, part in parts:
+            paths.add(f"{path}.{name}")
+            walk(f"{path}.{name}", part)
+
+    for field in schema:
+        walk(field.name, field.type)
+    for name in schema.names:
+        if name in paths:
+            yield f"column {name}: Iceberg takes its name for that of a field. Rename it"
+
+
+def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> IcebergType:
+    if field.name in snapshot.partition_keys:
+        return _partition_type(field.type)
+    stored = stored_types(schemas, field)
+    if not stored:
+        return _whole(unwrap(field.type))
+    kind = _of(stored[0], top=True)
+    for t in stored[1:]:
+        wider = widest(kind, _of(t, top=True))
+        if wider is None:
+            raise different_types(stored)
+        kind = wider
+    refuse_large(snapshot, field.name, stored)
+    return kind
+
+
+def _partition_type(t: pa.DataType) -> IcebergType:
+    """Values of partition columns are in manifests, so that any type will do that holds them."""
+    t = unwrap(t)
+    if pat.is_floating(t):
+        raise Inexpressible(
+            "some readers round floating partition values (pyiceberg). Partition by another column"
+        )
+    return _whole(t)
+
+
+def _whole(t: pa.DataType) -> IcebergType:
+    """A type that holds all values of a class, of a column that no file has."""
+    if pat.is_uint64(t):
+        return "decimal(20, 0)"
+    if pat.is_timestamp(t):
+        return "timestamp" if t.tz is None else "timestamptz"
+    return _of(t, top=True)
+
+
+def _of(t: pa.DataType, top: bool = False) -> IcebergType:
+    """The Iceberg type of values that files hold as an Arrow type."""
+    t = unwrap(t)
+    if is_list(t):
+        return {"type": "list", "element-required": False, "element": _of(t.value_type)}
+    if pat.is_map(t):
+        key, value = _of(t.key_type), _of(t.item_type)
+        return {"type": "map", "key": key, "value-required": False, "value": value}
+    if pat.is_struct(t):
+        by_name = sorted(t, key=lambda field: field.name)  # readers go by names
+        return {"type": "struct", "fields": [_field(f.name, _of(f.type)) for f in by_name]}
+    if pat.is_integer(t):
+        return _integer(t, top)
+    if pat.is_decimal(t):
+        return f"decimal({t.precision}, {t.scale})"
+    if pat.is_fixed_size_binary(t):
+        return f"fixed[{t.byte_width}]"
+    if pat.is_timestamp(t) or pat.is_time(t):
+        return _in_microseconds(t)
+    for test, name in _PLAIN:
+        if test(t):
+            return name
+    fix = " in 16 bits. Store it as float32" if pat.is_float16(t) else ""
+    raise Inexpressible(f"Iceberg has no type for the class {class_name(t)}{fix}")
+
+
+def _integer(t: pa.DataType, top: bool) -> str:
+    """A type that holds all values, and that no reader takes for one of the same bits."""
+    if pat.is_uint64(t):
+        raise Inexpressible(
+            "Iceberg has no unsigned numbers, and readers would take those from 2^63 on for "
+            "negative ones. Store it as decimal(20,0) or bigint"
+        )
+    if pat.is_uint32(t) and not top:
+        raise Inexpressible(
+            f"whether all values of the {t} in it fit is not known. Store it as bigint"
+        )
+    return "long" if t.bit_width == 64 or pat.is_uint32(t) else "int"
+
+
+def _in_microseconds(t: pa.DataType) -> str:
+    if t.unit != "us":
+        raise Inexpressible(
+            f"files hold {t}, and Iceberg has microseconds. Rewrite them: rebuild the dataset"
+        )
+    if pat.is_time(t):
+        return "time"
+    return "timestamp" if t.tz is None else "timestamptz"
+
+
+_PLAIN = (
+    (pat.is_boolean, "boolean"),
+    (pat.is_float32, "float"),
+    (pat.is_float64, "double"),
+    (pat.is_string, "string"),
+    (pat.is_large_string, "string"),
+    (pat.is_string_view, "string"),
+    (pat.is_binary, "binary"),
+    (pat.is_large_binary, "binary"),
+    (pat.is_binary_view, "binary"),
+    (pat.is_date32, "date"),
+)

@@ -1,0 +1,237 @@
+"""The next version of an Iceberg table's metadata, with the manifests that it needs.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from ktk_engine.errors import FormatError, KtkError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.publish.form import Wanted
+from ktk_engine.publish.iceberg.file_entries import address
+from ktk_engine.publish.iceberg.iceberg_metadata import (
+    COMMIT,
+    SHA256,
+    SNAPSHOT,
+    VERSION,
+    IcebergState,
+    is_of_table,
+    metadata_folder,
+    metadata_key,
+    put_hint,
+    read_metadata,
+)
+from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
+from ktk_engine.publish.iceberg.manifest import UNREADABLE, Layout, NewSnapshot, read_list
+from ktk_engine.publish.iceberg.table_files import TableFiles
+from ktk_engine.snapshot.snapshot import Snapshot, changed_files
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from ktk_engine.store.interface import ObjectStore
+
+_KEPT_SNAPSHOTS = 10
+_TIDIED_EVERY = 20
+_UNNAMED_LIFETIME = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class IcebergVersion:
+    """One version of a table's metadata that is to be put; see `NextVersion`."""
+
+    wanted: Wanted
+    present: IcebergState
+    table: IcebergTable
+
+    @property
+    def version(self) -> int:
+        """Its number, of which the first is 1."""
+        return max(self.present.version, 0) + 1
+
+    @property
+    def _uuid(self) -> str:
+        return self.wanted.snapshot.uuid
+
+    @cached_property
+    def _snapshot(self) -> NewSnapshot:
+        known = self.present.metadata
+        parent = self.present.snapshot.get("snapshot-id")
+        sequence = int(known.get("last-sequence-number", 0)) + 1
+        return NewSnapshot(secrets.randbits(62) + 1, sequence, parent)
+
+    @cached_property
+    def _time(self) -> int:
+        """Now, in milliseconds since 1970, and later than the version before."""
+        now = int(self.wanted.now.timestamp() * 1000)
+        return max(now, int(self.present.metadata.get("last-updated-ms", 0)) + 1)
+
+    @cached_property
+    def _schema(self) -> dict[str, Any]:
+        """The schema, under the id that it has had if it is known."""
+        known = self.present.metadata.get("schemas") or ()
+        for schema in known:
+            if schema["fields"] == self.table.fields:
+                return dict(schema)
+        number = max((schema["schema-id"] for schema in known), default=-1) + 1
+        return {"type": "struct", "schema-id": number, "fields": self.table.fields}
+
+    @cached_property
+    def _spec(self) -> dict[str, Any]:
+        """The partition spec, under the id that it has had if it is known."""
+        known = self.present.metadata.get("partition-specs") or ()
+        for spec in known:
+            if spec["fields"] == self.table.spec:
+                return dict(spec)
+        number = max((spec["spec-id"] for spec in known), default=-1) + 1
+        return {"spec-id": number, "fields": self.table.spec}
+
+    @cached_property
+    def _files(self) -> TableFiles:
+        """The manifests: only those that change are written, if it is known what changes."""
+        layout = Layout(self._schema, self._spec["spec-id"], self.table.spec)
+        whole = TableFiles(self.wanted.store, self.wanted.snapshot, layout, self._snapshot)
+        before = self._published_before() if self.table.continues else None
+        if before is not None:
+            changed = replace(whole, manifests=[], written={})
+            key = self.present.snapshot["manifest-list"]
+            base = address(self.wanted.store, "")
+            try:
+                gone, added = changed_files(before, self.wanted.snapshot)
+                changed.carry_on(self.wanted.store.get(key.removeprefix(base)), gone)
+            except (ObjectNotFoundError, FormatError):
+                pass  # then all is said anew
+            except UNREADABLE as error:
+                if isinstance(error, KtkError):
+                    raise
+            else:
+                changed.add(added)
+                return changed
+        whole.add(self.wanted.snapshot.files)
+        return whole
+
+    def _published_before(self) -> Snapshot | None:
+        """The version that the current manifests are of; None if nobody knows it any more."""
+        said = self.present.snapshot["summary"]
+        known = self.wanted.known.get(said[SNAPSHOT])
+        try:
+            return known or read_snapshot(self.wanted.store, said[SNAPSHOT], said[SHA256])
+        except (ObjectNotFoundError, FormatError):
+            return None
+
+    @cached_property
+    def _metadata(self) -> dict[str, Any]:
+        present = self.present
+        known, snapshots = present.metadata, kept_snapshots(present, self.wanted)
+        sequence, current = known.get("last-sequence-number", 0), present.snapshot
+        if self.table.is_new:
+            sequence, current = self._snapshot.sequence, self._new_snapshot()
+            snapshots = [*snapshots[1 - _KEPT_SNAPSHOTS :], current]
+        used = {item["schema-id"] for item in snapshots}
+        schemas = [s for s in known.get("schemas") or () if s["schema-id"] in used]
+        specs = list(known.get("partition-specs") or ())
+        log = [
+            {"timestamp-ms": item["timestamp-ms"], "snapshot-id": item["snapshot-id"]}
+            for item in snapshots
+        ]
+        return {
+            "format-version": 2,
+            "table-uuid": known.get("table-uuid") or str(uuid4()),
+            "location": address(self.wanted.store, self._uuid),
+            "last-sequence-number": sequence,
+            "last-updated-ms": self._time,
+            "last-column-id": self.table.last_column,
+            "current-schema-id": self._schema["schema-id"],
+            "schemas": schemas if self._schema in schemas else [*schemas, self._schema],
+            "default-spec-id": self._spec["spec-id"],
+            "partition-specs": specs if self._spec in specs else [*specs, self._spec],
+            "last-partition-id": self.table.last_partition,
+            "default-sort-order-id": 0,
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "properties": self.table.properties,
+            "current-snapshot-id": current["snapshot-id"],
+            "refs": {"main": {"snapshot-id": current["snapshot-id"], "type": "branch"}},
+            "snapshots": snapshots,
+            "snapshot-log": log,
+            "metadata-log": [],
+        }
+
+    def _new_snapshot(self) -> dict[str, Any]:
+        new, entry = self._snapshot, self.wanted.entry
+        said = {VERSION: str(entry.version), COMMIT: entry.commit}
+        said |= {SNAPSHOT: entry.snapshot, SHA256: entry.snapshot_sha256}
+        parent = {} if new.parent is None else {"parent-snapshot-id": new.parent}
+        return {
+            "snapshot-id": new.id,
+            **parent,
+            "sequence-number": new.sequence,
+            "timestamp-ms": self._time,
+            "manifest-list": address(self.wanted.store, self._files.finish()),
+            "summary": {**self._files.summary, **said},
+            "schema-id": self._schema["schema-id"],
+        }
+
+    def put(self) -> None:
+        """See `NextVersion.put`."""
+        data = json.dumps(self._metadata, ensure_ascii=False).encode()
+        for key, content in self._manifests.items():
+            self.wanted.store.put(key, content)
+        try:
+            self.wanted.store.put_if_absent(metadata_key(self._uuid, self.version), data)
+        except ObjectExistsError:
+            self.wanted.store.delete(list(self._manifests))
+            raise
+
+    @property
+    def _manifests(self) -> Mapping[str, bytes]:
+        return self._files.written if self.table.is_new else {}
+
+    def follows(self) -> bool:
+        """See `NextVersion.follows`."""
+        try:
+            data = self.wanted.store.get(metadata_key(self._uuid, self.present.version))
+        except ObjectNotFoundError:
+            return False
+        return bool(json.loads(data) == self.present.metadata)
+
+    def take_back(self) -> None:
+        """See `NextVersion.take_back`."""
+        store = self.wanted.store
+        store.delete([metadata_key(self._uuid, self.version)])
+        store.delete(list(self._manifests))
+
+    def settle(self) -> None:
+        """See `NextVersion.settle`."""
+        store = self.wanted.store
+        put_hint(store, self._uuid, self.version)
+        if self.version % _TIDIED_EVERY == 0 or not self.table.is_new:
+            _tidy(store, self._uuid, self._metadata)
+
+
+def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
+    """Delete what no snapshot of a version leads to, once no reader can be at it any more."""
+    folder, now = metadata_folder(uuid), store.now()
+    newest = read_metadata(store, uuid)
+    if newest.metadata != metadata:
+        return  # somebody else has written on: let that one do it
+    base, named = address(store, ""), {metadata_key(uuid, newest.version)}
+    for snapshot in newest.snapshots:
+        key = snapshot["manifest-list"].removeprefix(base)
+        try:
+            listed = read_list(store.get(key))
+        except ObjectNotFoundError:
+            return
+        named |= {key, *(item["manifest_path"].removeprefix(base) for item in listed)}
+    old = [
+        info.key
+        for info in store.list(f"{folder}/")
+        if info.key not in named
+        and is_of_table(info.key.removeprefix(f"{folder}/"))
+        and now - info.modified > _UNNAMED_LIFETIME
+    ]
+    store.delete(old)

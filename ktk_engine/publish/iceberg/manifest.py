@@ -1,0 +1,193 @@
+"""Manifests: which files belong to a table, in pieces of which a commit writes only what changes.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from ktk_engine.errors import PublishError
+from ktk_engine.extras import need
+from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
+from ktk_engine.publish.iceberg.single_values import plain_value, summary
+
+EXISTING, ADDED, DELETED = 0, 1, 2
+# What reading a damaged one raises.
+UNREADABLE = (*DAMAGE, StopIteration)
+_NUMBERS = re.compile(r"\.(\d+)-(\d+)\.avro$")
+
+Entry = dict[str, Any]  # a record of a manifest
+Listed = dict[str, Any]  # a record of a manifest list, of one manifest
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What manifests say of the table beside its files.
+
+    Attributes:
+        schema: the table's schema.
+        spec_id: id of the partition spec.
+        spec: its fields.
+    """
+
+    schema: Mapping[str, Any]
+    spec_id: int
+    spec: Sequence[Mapping[str, Any]]
+    partition_fields: list[tuple[str, int, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        types = {item["id"]: item["type"] for item in self.schema["fields"]}
+        found = [(item["name"], item["field-id"], types[item["source-id"]]) for item in self.spec]
+        object.__setattr__(self, "partition_fields", found)
+
+
+@dataclass(frozen=True)
+class NewSnapshot:
+    """The snapshot that manifests are written for.
+
+    Attributes:
+        id: its id.
+        sequence: its sequence number.
+        parent: id of the one before.
+    """
+
+    id: int
+    sequence: int
+    parent: int | None
+
+
+def render_manifest(layout: Layout, entries: Sequence[Entry]) -> bytes:
+    """Write a manifest."""
+    metadata = {
+        "schema": json.dumps(layout.schema),
+        "schema-id": str(layout.schema["schema-id"]),
+        "partition-spec": json.dumps(list(layout.spec)),
+        "partition-spec-id": str(layout.spec_id),
+        "format-version": "2",
+        "content": "data",
+    }
+    return _render(manifest_schema(layout.partition_fields), entries, metadata)
+
+
+def render_list(manifests: Sequence[Listed], snapshot: NewSnapshot) -> bytes:
+    """Write a manifest list."""
+    metadata = {
+        "snapshot-id": str(snapshot.id),
+        "parent-snapshot-id": "null" if snapshot.parent is None else str(snapshot.parent),
+        "sequence-number": str(snapshot.sequence),
+        "format-version": "2",
+    }
+    return _render(MANIFEST_LIST, manifests, metadata)
+
+
+def listed(
+    layout: Layout, path: str, data: bytes, entries: Sequence[Entry], snapshot: NewSnapshot
+) -> Listed:
+    """What a manifest list says of a manifest that was written.
+
+    Args:
+        layout: what it was written with.
+        path: its address.
+        data: its content.
+        entries: its entries.
+        snapshot: for which it was written.
+    """
+    found: Listed = {
+        "manifest_path": path,
+        "manifest_length": len(data),
+        "partition_spec_id": layout.spec_id,
+        "content": 0,
+        "sequence_number": snapshot.sequence,
+        "added_snapshot_id": snapshot.id,
+        "key_metadata": None,
+    }
+    for name, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
+        rows = [e["data_file"]["record_count"] for e in entries if e["status"] == status]
+        found[f"{name}_files_count"], found[f"{name}_rows_count"] = len(rows), sum(rows)
+    living = [e["sequence_number"] for e in entries if e["status"] != DELETED]
+    least = [snapshot.sequence if number is None else number for number in living]
+    found["min_sequence_number"] = min(least, default=snapshot.sequence)
+    partitions = [entry["data_file"]["partition"] for entry in entries]
+    found["partitions"] = [
+        summary(kind, (plain_value(values[name]) for values in partitions))
+        for name, _, kind in layout.partition_fields
+    ]
+    return found
+
+
+def read_entries(data: bytes, manifest: Listed) -> list[Entry]:
+    """Read the living entries of a manifest, with what they inherit from it.
+
+    Raises:
+        ValueError: it is damaged, or other errors of Avro's.
+    """
+    entries = [entry for entry in _read(data) if entry["status"] != DELETED]
+    for entry in entries:
+        if entry["snapshot_id"] is None:
+            entry["snapshot_id"] = manifest["added_snapshot_id"]
+        for name in ("sequence_number", "file_sequence_number"):
+            if entry[name] is None:
+                entry[name] = manifest["sequence_number"]
+    return entries
+
+
+def read_list(data: bytes) -> list[Listed]:
+    """Read a manifest list of ours.
+
+    Raises:
+        ValueError: it is damaged, or other errors of Avro's.
+    """
+    return _read(data)
+
+
+def living_files(manifest: Listed) -> int:
+    """How many files of the table a manifest names."""
+    return int(manifest["added_files_count"]) + int(manifest["existing_files_count"])
+
+
+def with_numbers(name: str, first: int, last: int) -> str:
+    """The name of a manifest, which says the numbers of its files: see `numbers`."""
+    return f"{name}.{first}-{last}.avro"
+
+
+def numbers(manifest: Listed) -> tuple[int, int]:
+    """The range of our numbers of the files that a manifest names.
+
+    Raises:
+        ValueError: its name does not say it.
+    """
+    found = _NUMBERS.search(manifest["manifest_path"])
+    if found is None:
+        raise ValueError("a manifest has a name of another program")
+    return int(found[1]), int(found[2])
+
+
+def need_avro() -> None:
+    """Refuse to go on without the package that reads and writes Avro.
+
+    Raises:
+        PublishError: it is not installed.
+    """
+    need("iceberg", "Publishing as Iceberg", "fastavro", error=PublishError)
+
+
+def _render(schema: dict[str, Any], records: Iterable[Any], metadata: dict[str, str]) -> bytes:
+    import fastavro
+
+    sink = BytesIO()
+    parsed = fastavro.parse_schema(schema, named_schemas={})
+    fastavro.writer(sink, parsed, records, codec="deflate", metadata=metadata)
+    return sink.getvalue()
+
+
+def _read(data: bytes) -> list[Any]:
+    import fastavro
+
+    return list(fastavro.reader(BytesIO(data)))

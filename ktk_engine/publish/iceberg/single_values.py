@@ -1,0 +1,127 @@
+"""Values of partitions and bounds as manifests have them.
+
+See https://iceberg.apache.org/spec/, Appendix D.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_KEPT = 16  # as many characters or bytes of a bound as Iceberg keeps itself
+_PACKED = {
+    "int": "<i",
+    "date": "<i",
+    "long": "<q",
+    "time": "<q",
+    "timestamp": "<q",
+    "timestamptz": "<q",
+    "float": "<f",
+    "double": "<d",
+    "boolean": "<?",
+}
+_WITHOUT_BOUNDS = ("float", "double")  # ours leave NaN out, which some engines find greatest
+_HIGH_SURROGATES, _LAST_CHARACTER = range(0xD800, 0xE000), 0x10FFFF
+
+
+def plain_values(column: pa.ChunkedArray, kind: str) -> list[Any]:
+    """Values of a column as numbers, texts, bytes and decimals.
+
+    Args:
+        column: of whatever Arrow type holds values of the Iceberg type.
+        kind: the Iceberg type.
+    """
+    if kind == "date":
+        column = pc.cast(column, pa.int32())
+    elif kind in ("timestamp", "timestamptz"):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    elif kind == "time":
+        column = pc.cast(column, pa.time64("us")).cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    if kind.startswith("decimal"):
+        return [None if value is None else Decimal(value) for value in values]
+    return values
+
+
+def plain_value(value: Any) -> Any:
+    """One value that a manifest was read with, in the form of `plain_values`."""
+    if isinstance(value, datetime):
+        days = value.toordinal() - _EPOCH
+        return days * 86_400_000_000 + _microseconds(value.time())
+    if isinstance(value, date):
+        return value.toordinal() - _EPOCH
+    return _microseconds(value) if isinstance(value, time) else value
+
+
+def _microseconds(moment: time) -> int:
+    seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
+    return seconds * 1_000_000 + moment.microsecond
+
+
+def single_value(kind: str, value: Any) -> bytes:
+    """One value in binary form.
+
+    Args:
+        kind: its Iceberg type.
+        value: as `plain_values` gives it.
+    """
+    if kind in _PACKED:
+        return struct.pack(_PACKED[kind], value)
+    if isinstance(value, Decimal):
+        sign, digits, _ = value.as_tuple()
+        unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+        length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+        return unscaled.to_bytes(length, "big", signed=True)
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def bounds(kind: str, values: Sequence[Any], is_upper: bool) -> list[bytes | None]:
+    """Bounds of files in binary form, never narrower than given; None for what has none."""
+    if kind in _WITHOUT_BOUNDS:
+        return [None] * len(values)
+    cut = _shortened_upper if is_upper else _shortened
+    shortened = (None if value is None else cut(value) for value in values)
+    return [None if value is None else single_value(kind, value) for value in shortened]
+
+
+def _shortened(value: Any) -> Any:
+    return value[:_KEPT] if isinstance(value, str | bytes) else value
+
+
+def _shortened_upper(value: Any) -> Any:
+    """The least short value above a long one; None if there is none."""
+    if not isinstance(value, str | bytes) or len(value) <= _KEPT:
+        return value
+    if isinstance(value, bytes):
+        kept = value[:_KEPT].rstrip(b"\xff")
+        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    for end in range(_KEPT, 0, -1):
+        following = ord(value[end - 1]) + 1
+        if following in _HIGH_SURROGATES:
+            following = _HIGH_SURROGATES.stop
+        if following <= _LAST_CHARACTER:
+            return value[: end - 1] + chr(following)
+    return None
+
+
+def summary(kind: str, values: Iterable[Any]) -> dict[str, Any]:
+    """What a manifest list says of one partition column in the files of a manifest."""
+    known = list(values)
+    found = [value for value in known if value is not None]
+    numbers = [value for value in found if value == value]  # without NaN
+    least, most = (min(numbers), max(numbers)) if numbers else (None, None)
+    if kind in _WITHOUT_BOUNDS:  # below zero there is its negative
+        least, most = (-0.0 if least == 0 else least), (0.0 if most == 0 else most)
+    return {
+        "contains_null": len(found) < len(known),
+        "contains_nan": len(numbers) < len(found),
+        "lower_bound": None if least is None else single_value(kind, least),
+        "upper_bound": None if most is None else single_value(kind, most),
+    }

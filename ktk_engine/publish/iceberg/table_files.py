@@ -1,0 +1,203 @@
+"""The manifests of a new Iceberg snapshot: those that stay, and the few that a commit writes.
+
+See docs/design/files-and-commits.md, Iceberg.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ktk_engine.publish.iceberg.file_entries import address, file_entries
+from ktk_engine.publish.iceberg.iceberg_metadata import metadata_folder
+from ktk_engine.publish.iceberg.manifest import (
+    DELETED,
+    EXISTING,
+    Entry,
+    Layout,
+    Listed,
+    NewSnapshot,
+    listed,
+    living_files,
+    numbers,
+    read_entries,
+    read_list,
+    render_list,
+    render_manifest,
+    with_numbers,
+)
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+_LARGEST = 8_192  # files of a manifest
+_MERGED = 2_048  # a manifest with more is left as it is
+_IN_A_TIER = 8
+
+Numbered = tuple[tuple[int, int], Entry]  # a range in which our number of a file is, and the file
+
+
+@dataclass
+class TableFiles:
+    """What a snapshot's manifest list is made of.
+
+    Attributes:
+        store: where the table lies.
+        dataset: the dataset as it is to be published.
+        layout: what manifests say of it.
+        snapshot: for which they are written.
+        manifests: what the list says.
+        written: what has to be put before, by key.
+        added: how many files and rows come.
+        deleted: how many files and rows go, as far as that is known.
+    """
+
+    store: ObjectStore
+    dataset: Snapshot
+    layout: Layout
+    snapshot: NewSnapshot
+    manifests: list[Listed] = field(default_factory=list)
+    written: dict[str, bytes] = field(default_factory=dict)
+    added: tuple[int, int] = (0, 0)
+    deleted: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        self._name = f"ktk-{uuid4().hex}"
+
+    def add(self, files: pa.Table) -> None:
+        """Name files that the table gains.
+
+        Args:
+            files: rows of `Snapshot.files`.
+
+        Raises:
+            PublishError: something of a file is unknown.
+        """
+        some = replace(self.dataset, file_table=files)
+        found = file_entries(self.store, some, self.layout, self.snapshot.id)
+        entries = [((number, number), entry) for number, entry in found]
+        self._write(entries)
+        self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
+
+    def carry_on(self, listed_before: bytes, gone: pa.Table) -> None:
+        """Take the manifests of the snapshot before, without files that are gone.
+
+        Args:
+            listed_before: its manifest list.
+            gone: rows of `Snapshot.files`.
+
+        Raises:
+            ValueError: a manifest is damaged, or names none of these files; or other errors of
+                Avro's.
+        """
+        before = [item for item in read_list(listed_before) if living_files(item)]
+        positions = sorted(gone["position"].to_pylist())
+        paths = {address(self.store, key) for key in gone["key"].to_pylist()}
+        kept = []
+        for manifest in before:
+            first, last = numbers(manifest)
+            at = bisect_left(positions, first)
+            may_lose = at < len(positions) and positions[at] <= last
+            if not (may_lose and self._rewrite(manifest, paths)):
+                kept.append(manifest)
+        if self.deleted[0] != len(paths):
+            raise ValueError("a file that is gone is in no manifest")
+        self.manifests += self._merged(kept)
+
+    def _rewrite(self, manifest: Listed, gone: set[str]) -> bool:
+        """Write a manifest without some files, if it names one of them."""
+        entries = self._entries(manifest)
+        lost = [e for _, e in entries if e["data_file"]["file_path"] in gone]
+        for entry in lost:
+            entry |= {"status": DELETED, "snapshot_id": self.snapshot.id}
+        if lost:
+            self._write(entries)
+            rows = sum(entry["data_file"]["record_count"] for entry in lost)
+            self.deleted = self.deleted[0] + len(lost), self.deleted[1] + rows
+        return bool(lost)
+
+    def _merged(self, manifests: Sequence[Listed]) -> list[Listed]:
+        """Join the manifests of a tier of which there are too many: tiers grow by eights."""
+        tiers: dict[int, list[Listed]] = {}
+        kept: list[Listed] = []
+        for manifest in manifests:
+            count = living_files(manifest)
+            tier = (count.bit_length() - 1) // 3
+            (kept if count > _MERGED else tiers.setdefault(tier, [])).append(manifest)
+        for found in tiers.values():
+            if len(found) <= _IN_A_TIER:
+                kept += found
+            else:
+                self._write([item for manifest in found for item in self._entries(manifest)])
+        return kept
+
+    def _entries(self, manifest: Listed) -> list[Numbered]:
+        """The living entries of a manifest that is written anew."""
+        data = self.store.get(manifest["manifest_path"].removeprefix(address(self.store, "")))
+        entries = read_entries(data, manifest)
+        for entry in entries:
+            entry["status"] = EXISTING
+        return [(numbers(manifest), entry) for entry in entries]
+
+    def _write(self, entries: Sequence[Numbered]) -> None:
+        for part in _parts(entries):
+            first, last = min(low for (low, _), _ in part), max(high for (_, high), _ in part)
+            name = with_numbers(f"{self._name}-{len(self.written)}", first, last)
+            key, records = join_key(metadata_folder(self.dataset.uuid), name), [e for _, e in part]
+            data = render_manifest(self.layout, records)
+            self.written[key] = data
+            path = address(self.store, key)
+            self.manifests.append(listed(self.layout, path, data, records, self.snapshot))
+
+    def finish(self) -> str:
+        """Write the manifest list as well.
+
+        Returns:
+            Its key.
+        """
+        key = join_key(metadata_folder(self.dataset.uuid), f"{self._name}-list.avro")
+        self.written[key] = render_list(self.manifests, self.snapshot)
+        return key
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """What the snapshot says of it all."""
+        rows = ("added_rows_count", "existing_rows_count")
+        said = {
+            "added-data-files": self.added[0],
+            "added-records": self.added[1],
+            "deleted-data-files": self.deleted[0],
+            "deleted-records": self.deleted[1],
+            "total-data-files": sum(living_files(item) for item in self.manifests),
+            "total-records": sum(int(item[name]) for item in self.manifests for name in rows),
+            "total-delete-files": 0,
+        }
+        return {"operation": self._operation, **{name: str(n) for name, n in said.items()}}
+
+    @property
+    def _operation(self) -> str:
+        if not self.deleted[0]:
+            return "append"
+        return "overwrite" if self.added[0] else "delete"
+
+
+def _parts(entries: Sequence[Numbered]) -> Iterable[Sequence[Numbered]]:
+    return (entries[at : at + _LARGEST] for at in range(0, len(entries), _LARGEST))
+
+
+def named_files(store: ObjectStore, manifest_list: bytes) -> Iterator[str]:
+    """The addresses of the files that a manifest list leads to.
+
+    Raises:
+        ValueError: a manifest is damaged, or other errors of Avro's.
+        ObjectNotFoundError: one is missing.
+    """
+    base = address(store, "")
+    for manifest in read_list(manifest_list):
+        data = store.get(manifest["manifest_path"].removeprefix(base))
+        for entry in read_entries(data, manifest):
+            yield entry["data_file"]["file_path"]

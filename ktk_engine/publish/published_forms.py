@@ -1,0 +1,181 @@
+"""Keeps the published forms of datasets at what is committed: never ahead, never backwards.
+
+See docs/design/files-and-commits.md, Published forms.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
+from ktk_engine.errors import KtkError, ObjectExistsError, PublishError
+from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy, joined
+from ktk_engine.publish.delta.delta_form import DELTA
+from ktk_engine.publish.form import Form, NextVersion, Present, Wanted
+from ktk_engine.publish.iceberg.iceberg_form import ICEBERG
+from ktk_engine.snapshot.snapshot import Snapshot
+
+FORMS: tuple[Form, ...] = (DELTA, ICEBERG)
+_LOGGER = logging.getLogger(__name__)
+_RETRIES = 20
+
+
+def forms_of(snapshot: Snapshot) -> list[Form]:
+    """The forms in which every commit of a dataset is published."""
+    return [form for form in FORMS if form.name in snapshot.published_as]
+
+
+def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
+    """Bring the published forms of a scope up to its head.
+
+    Only datasets whose snapshots are known are looked at: a commit knows all that it needs.
+
+    Args:
+        state: the scope.
+        expired_keys: keys that a clean-up is about to delete.
+
+    Returns:
+        A warning, empty if all is published. A failure here is never an error, not even a bug:
+        the next commit publishes it.
+    """
+    warnings = []
+    for uuid, form in _known_forms(state):
+        behind = f"{uuid} is committed, but its {form.record} still has an older version: "
+        try:
+            if not form.is_current(Wanted.of(state, uuid, expired_keys)):
+                publish_form(form, state, uuid, expired_keys)
+        except KtkError as error:
+            _LOGGER.warning("%s is committed, but not published as %s: %s", uuid, form.title, error)
+            warnings.append(Message(behind, error.message.rstrip(".")))
+        except Exception as error:
+            _LOGGER.exception("%s is committed, but could not be published as %s", uuid, form.title)
+            again = Remedy.on("publish", *cube_and_dataset(uuid))
+            warnings.append(Message(behind, f"{error!r}. To try again: ", again))
+    return joined("; ", warnings)
+
+
+def _known_forms(state: State) -> Iterator[tuple[str, Form]]:
+    for uuid, item in state.datasets.items():
+        if item.entry is None or item.problem or item.foreign:
+            continue
+        snapshot = state.known.get(item.entry.snapshot)
+        for form in forms_of(snapshot) if snapshot is not None else ():
+            yield uuid, form
+
+
+def drop_forms(state: State, removed: Collection[str] = ()) -> State:
+    """Delete the published forms of datasets that were removed, also where they were built again.
+
+    Args:
+        state: the scope.
+        removed: datasets that may have been removed before the head, or have lost a form.
+
+    Returns:
+        The state to publish: if one of them was published again meanwhile, that is done again.
+    """
+    known = {*removed, *(state.head.removed if state.head else ())}
+    found = set()
+    for uuid in sorted(known):
+        for form in FORMS:
+            if not _is_published(form, state, uuid) and form.delete(state.store, uuid):
+                found.add(uuid)
+    if not found:
+        return state
+    newest = replace(resolve(state.store, state.scope), known=state.known)
+    for uuid in found & set(newest.datasets):
+        newest.snapshot(uuid)
+    return newest
+
+
+def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[str] = ()) -> int:
+    """Bring one form of a dataset up to the scope's head; nothing if it is already.
+
+    Args:
+        form: which form.
+        state: the scope.
+        uuid: the dataset.
+        expired_keys: see `publish_forms`.
+
+    Returns:
+        The version of the form's record; -1 if nobody is to see the dataset yet, or any more.
+
+    Raises:
+        PublishError: the form cannot say what the dataset holds; its record stays as it was.
+        StoreError: the store failed.
+    """
+    if state.store.is_staged:
+        return -1  # nobody is to see it yet
+    for attempt in range(_RETRIES):
+        present = form.read(state.store, uuid)
+        # The head that is resolved after the record was read is never older than what that has.
+        if attempt or present.broken or present.published > _version(state, uuid):
+            state = replace(resolve(state.store, state.scope), known=state.known)
+            if not _is_published(form, state, uuid):
+                return -1  # removed meanwhile, or stopped
+        item = state.datasets[uuid]
+        if item.entry is None or item.problem or item.foreign:
+            raise PublishError(item.problem or "another program has just changed it")
+        wanted = form.next_version(Wanted.of(state, uuid, expired_keys), present)
+        if wanted is None:
+            return present.version
+        try:
+            wanted.put()
+        except ObjectExistsError:
+            state.store.backoff.pause(attempt + 1)
+            continue
+        begun = present.version < 0
+        if begun and not _is_published(form, resolve(state.store, state.scope), uuid):
+            form.delete(state.store, uuid)  # it was just deleted, since nobody was to see it
+            continue  # unless somebody asks for it again
+        if not _follows(state, uuid, wanted, present):
+            wanted.take_back()
+            continue
+        wanted.settle()
+        return wanted.version
+    again = Remedy.on("publish", *cube_and_dataset(uuid))
+    raise PublishError(Message(f"its {form.record} keeps changing. Run later: ", again))
+
+
+def _version(state: State, uuid: str) -> int:
+    entry = state.datasets[uuid].entry
+    return entry.version if entry else 0
+
+
+def _follows(state: State, uuid: str, wanted: NextVersion, present: Present) -> bool:
+    """Whether a version that was put belongs to the record: somebody may have begun that anew.
+
+    After a record that cannot be read, it does as long as it is of the newest version.
+    """
+    if present.broken:
+        newest = resolve(state.store, state.scope)
+        return uuid in newest.datasets and _version(newest, uuid) == _version(state, uuid)
+    return present.version < 0 or wanted.follows()
+
+
+def _is_published(form: Form, state: State, uuid: str) -> bool:
+    return uuid in state.datasets and form.name in state.snapshot(uuid).published_as
+
+
+def check_form(form: Form, state: State, uuid: str) -> str:
+    """Say how a form of a dataset differs from what is committed; empty if it does not.
+
+    Args:
+        form: which form.
+        state: the scope.
+        uuid: a dataset that is published in it.
+
+    Raises:
+        PublishError: the form cannot say what is committed.
+    """
+    wanted = Wanted.of(state, uuid)
+    form.check(wanted.snapshot)
+    present = form.read(state.store, uuid)
+    if present.broken or present.version < 0:
+        return present.broken or f"it has no {form.record}"
+    if present.published != wanted.entry.version:
+        known = f"version {present.published}" if present.published else "no version of ours"
+        return f"its {form.record} has {known}, and version {wanted.entry.version} is committed"
+    return form.difference(wanted, present)

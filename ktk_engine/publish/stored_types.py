@@ -1,0 +1,117 @@
+"""What types the files of a dataset have, where a form publishes them as they are.
+
+Files are published as they are, so that a column has the type that its files have, not the
+container of its class. See docs/design/files-and-commits.md, Published forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
+from ktk_engine.errors import PublishError
+from ktk_engine.formatting import counted
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, NULLS_PREFIX, Snapshot
+from ktk_engine.types.type_class import class_name, unwrap
+
+
+class Inexpressible(Exception):
+    """Why a column cannot be published."""
+
+
+def names_alike(names: Iterable[str], title: str) -> Iterator[str]:
+    """Say which columns are one to engines that ignore letter case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            yield f"columns {other} and {name}: {title} ignores letter case. Rename one"
+
+
+def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
+    """The physical schemas that some file has.
+
+    Raises:
+        PublishError: files of another program, of which nothing is recorded.
+    """
+    numbers = snapshot.file_column("physical")
+    if numbers.null_count:
+        raise PublishError(
+            Message(
+                f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
+                "the types yet: ",
+                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
+            )
+        )
+    return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
+
+
+def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataType]:
+    """The types that files have of a column; none if no file has it.
+
+    Args:
+        schemas: what `schemas_in_use` gave.
+        field: the column.
+
+    Raises:
+        Inexpressible: files have no type for it, or one of another class.
+    """
+    name = field.name
+    stored = dict.fromkeys(s.field(name).type for s in schemas if s.get_field_index(name) >= 0)
+    if pat.is_null(field.type) or any(pat.is_null(unwrap(t)) for t in stored):
+        raise Inexpressible(
+            "files have no type for it, as it had no value when they were written. Cast it to a "
+            "type, and rebuild the dataset"
+        )
+    if others := [t for t in stored if class_name(t) != class_name(field.type)]:
+        raise Inexpressible(
+            f"files of another class hold {others[0]}, and it is {class_name(field.type)}. Rewrite "
+            "them: rebuild the dataset"
+        )
+    return list(stored)
+
+
+def different_types(stored: Iterable[pa.DataType]) -> Inexpressible:
+    """Why files of several types cannot be one column."""
+    types = ", ".join(sorted(str(t) for t in stored))
+    return Inexpressible(
+        f"files hold different types, {types}. Rewrite them with one: give the column a "
+        "data_type, and rebuild the dataset"
+    )
+
+
+def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -> None:
+    """Refuse unsigned numbers of 32 bits that some readers would take for negative ones.
+
+    Parquet stores them in 32 bits, with a note that not all readers of a `long` heed (Trino).
+
+    Raises:
+        Inexpressible: there may be such numbers.
+    """
+    if not any(pat.is_uint32(unwrap(t)) for t in stored):
+        return
+    limit = 2**31
+    largest = _of_files(snapshot, MAXIMUM_PREFIX + name)
+    rows, nulls = _of_files(snapshot, "rows"), _of_files(snapshot, NULLS_PREFIX + name)
+    for top, count, empty in zip(largest, rows, nulls, strict=True):
+        if top is None and (empty is None or empty != count):
+            raise Inexpressible(
+                "the largest of its unsigned numbers is unknown. Rebuild the dataset, or store "
+                "the column as bigint"
+            )
+        if top is not None and top >= limit:
+            raise Inexpressible(
+                f"it holds {top}, and some readers take unsigned numbers from {limit} on for "
+                "negative ones. Store the column as bigint or uint64"
+            )
+
+
+def _of_files(snapshot: Snapshot, column: str) -> list[int | None]:
+    if column not in snapshot.file_table.column_names:
+        return [None] * snapshot.file_table.num_rows
+    found: list[int | None] = snapshot.file_column(column).to_pylist()
+    return found

@@ -1,0 +1,231 @@
+"""A classic session: every touch of Java that Python's public interface does not offer.
+
+Another version of Spark may change any of it, so nothing else in the project reaches into the
+JVM.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from ktk_engine.spark.client.classic_jobs import ClassicJobs, pins_threads
+from ktk_engine.spark.client.protocol import runs_here
+from ktk_engine.spark.compatibility import classic_class, spark_version
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# One question to Java by its whole name, where `jvm.java.lang.Class` is three.
+_CLASS = "java.lang.Class"
+_STRING_UTILS = "org.apache.commons.lang3.StringUtils"
+_BETWEEN_NAMES = "\0"
+# Fewer bytes than Spark gives to one task that reads.
+_SMALL_BYTES = 64 << 20
+
+
+def java_session(session: SparkSession) -> Any:
+    """Give the JVM's own object of a classic session."""
+    return session._jsparkSession
+
+
+def end_jvm(session: SparkSession) -> int:
+    """Stop a session and the JVM that this process started for it; wait for its exit status."""
+    process: Any = session.sparkContext._gateway.proc  # type: ignore[union-attr]
+    session.stop()
+    process.stdin.close()
+    return int(process.wait())
+
+
+def jvm_process() -> Popen[bytes] | None:
+    """Give the process of the JVM, if this process started one."""
+    from pyspark import SparkContext
+
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def has_stopped(context: SparkContext) -> bool:
+    """Whether a context stopped in the JVM, as it does when its cluster gives it up.
+
+    Raises:
+        OSError, Py4JError: the JVM does not answer.
+    """
+    return bool(context._jsc.sc().isStopped())
+
+
+def size_in_bytes(frame: DataFrame) -> int:
+    """How many bytes Spark takes a frame to have: known if it is persisted, else a guess."""
+    return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+class ClassicClient:
+    """What a classic session offers; see `Client`.
+
+    Args:
+        session: a classic session.
+    """
+
+    takes_manifests = True
+    shows_plans = True
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    @property
+    def _context(self) -> SparkContext:
+        return self.session.sparkContext
+
+    @property
+    def master(self) -> str:
+        """See `Client`."""
+        return str(self._context.master or "")
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """See `Client`."""
+        return spark_version()
+
+    @property
+    def runs_here(self) -> bool:
+        """See `Client`."""
+        return runs_here(self.master)
+
+    @property
+    def runs_this_python(self) -> bool:
+        """See `Client`."""
+        return self.runs_here and self._context.pythonExec == sys.executable
+
+    @property
+    def parallelism(self) -> int:
+        """See `Client`."""
+        return int(self._context.defaultParallelism)
+
+    @property
+    def zone(self) -> str:
+        """That of the active session, which need not be the one that runs the statement."""
+        if not pins_threads():
+            return ""  # each call may run in another thread of the JVM
+        jvm: Any = self.session._jvm
+        return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
+
+    def has_archive(self, name: str) -> bool:
+        """See `Client`."""
+        return any(path.endswith(f"/{name}") for path in self._context.listFiles)
+
+    def send_archive(self, archive: Path) -> None:
+        """See `Client`."""
+        self._context.addPyFile(str(archive))
+
+    def new_session(self) -> SparkSession:
+        """See `Client`."""
+        return self.session.newSession()
+
+    def explicit_settings(self, keys: Iterable[str]) -> set[str]:
+        """Those of Spark's start; `getConf` would ask for each of them all."""
+        context: Any = self._context._jsc
+        settings = context.sc().conf()
+        return {key for key in keys if settings.contains(key)}
+
+    def answer_at_once(self) -> None:
+        """Let Java's answers to calls not wait in the sockets that there are now.
+
+        py4j writes what is longer than 8 kB in parts, and leaves Nagle's algorithm on: the last
+        part waits for Python's system to acknowledge the first, which takes it 40 ms.
+        """
+        jvm: Any = self.session._jvm
+        with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
+            server = self._context._gateway.java_gateway_server  # type: ignore[union-attr]
+            server_class = getattr(jvm, _CLASS).forName("py4j.GatewayServer")
+            field = server_class.getDeclaredField("connections")
+            field.setAccessible(True)
+            connections = field.get(server)
+            for number in range(connections.size()):
+                with suppress(Py4JError):  # one of a thread that has ended is closed
+                    connections.get(number).getSocket().setTcpNoDelay(True)
+
+    @contextmanager
+    def keeping_active(self) -> Iterator[None]:
+        """Keep which session is the active one: `createDataFrame` makes its own the active one."""
+        import pyspark  # noqa: F401
+        from pyspark.sql import SparkSession
+
+        sessions = classic_class(self.session, "SparkSession")
+        python, java = SparkSession._activeSession, sessions.getActiveSession()
+        try:
+            yield
+        finally:
+            SparkSession._activeSession = python
+            if java.isDefined():
+                sessions.setActiveSession(java.get())
+            else:
+                sessions.clearActiveSession()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """See `Client`."""
+        with self.keeping_active():
+            sessions = classic_class(self.session, "SparkSession")
+            sessions.setActiveSession(java_session(self.session))
+            yield
+
+    def check_syntax(self, sql: str) -> None:
+        """See `Client`."""
+        java_session(self.session).sessionState().sqlParser().parsePlan(sql)
+
+    def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+        """Give columns by name; `DataFrame.select` would ask Java three times for each.
+
+        A list of Python's would take a call for each name: Java gets one text, and splits it.
+        """
+        import pyspark  # noqa: F401
+        from pyspark.sql import DataFrame
+
+        if not names:
+            return frame.select()
+        classic: Any = frame
+        first, *rest = map(quote_identifier, names)
+        if any(_BETWEEN_NAMES in name for name in rest):
+            others = classic._jseq(rest)
+        else:
+            texts = getattr(classic._sc._jvm, _STRING_UTILS)
+            others = texts.splitByWholeSeparator(_BETWEEN_NAMES.join(rest), _BETWEEN_NAMES)
+        return DataFrame(classic._jdf.select(first, others), frame.sparkSession)
+
+    def optimized_plan(self, frame: DataFrame) -> str:
+        """See `Client`."""
+        return str(frame._jdf.queryExecution().optimizedPlan().toJSON())
+
+    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
+        """See `Client`."""
+        expressions = (
+            rows.where(functools.reduce(operator.or_, conditions))
+            ._jdf.queryExecution()
+            .analyzed()
+            .expressions()
+        )
+        return all(expressions.apply(i).deterministic() for i in range(expressions.size()))
+
+    def needs_few_tasks(self, frame: DataFrame) -> bool:
+        """See `Client`."""
+        if self._context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+            return False  # how many there will be follows the tasks
+        leaves = int(frame._jdf.queryExecution().analyzed().collectLeaves().size())
+        return leaves > self.parallelism and self.is_small(frame, _SMALL_BYTES)
+
+    def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
+        """See `Client`."""
+        return size_in_bytes(frame) <= maximum_bytes
+
+    def jobs(self) -> ClassicJobs:
+        """See `Client`."""
+        return ClassicJobs(self.session)

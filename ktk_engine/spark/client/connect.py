@@ -1,0 +1,258 @@
+"""A session of Spark Connect: a client without Java, whose server is elsewhere."""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import functools
+import operator
+import re
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ktk_engine.spark.client.connect_jobs import ConnectJobs
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PARALLELISM = "spark.default.parallelism"
+# PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
+ASKED, _LONGEST_WAIT = 10, 5_000  # milliseconds: that are some 35 seconds
+_LOST = (
+    "INVALID_HANDLE.SESSION_",
+    "INVALID_HANDLE.OPERATION_",
+    "RESPONSE_ALREADY_RECEIVED",
+    "RETRIES_EXCEEDED",
+    "StatusCode.UNAVAILABLE",
+    "closed channel",
+    "Channel closed",
+    "NO_ACTIVE_SESSION",
+    "server side session identifier",
+)
+_REFUSED = ("StatusCode.UNAUTHENTICATED", "StatusCode.PERMISSION_DENIED")
+_DETAILS = re.compile(r'details = "([^"]*)"')
+_LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
+# What a value takes in Spark; texts come on top with their own length.
+_VALUE_BYTES = 16
+
+
+@dataclass
+class _Known:
+    """What is known of a session, so that its server is asked once."""
+
+    host: str
+    archives: set[str] = field(default_factory=set)
+    settings: dict[str, str | None] = field(default_factory=dict)
+    version: tuple[int, int] | None = None
+
+
+_known: dict[str, _Known] = {}  # by the ids of sessions
+
+
+def open_session(connection: Any, user: str | None = None) -> SparkSession:
+    """Open a session of its own on a server, which is closed at the end of this process.
+
+    Args:
+        connection: the server's address as PySpark has it, or what made a connection to it.
+        user: whose session it is; None for what the address or the system says.
+
+    Raises:
+        ImportError: a package that Spark Connect needs is missing.
+    """
+    import pyspark  # noqa: F401
+    from pyspark.sql.connect.session import SparkSession
+
+    session: Any = SparkSession(connection, user)
+    atexit.register(_close, weakref.ref(session))
+    ask(session, ASKED)
+    return session  # type: ignore[no-any-return]
+
+
+def ask(session: Any, times: int) -> None:
+    """Let a session ask its server no more often than so many times."""
+    with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
+        import pyspark  # noqa: F401
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        policy = DefaultPolicy(max_retries=times, max_backoff=_LONGEST_WAIT)
+        session.client.set_retry_policies([policy])
+
+
+def _close(opened: weakref.ref[Any]) -> None:
+    """Close a session: a connection that Python collects at its very end waits for ever."""
+    session = opened()
+    if session is not None:
+        ask(session, 1)
+        with suppress(Exception):
+            session.stop()
+
+
+class ConnectClient:
+    """What a session of Spark Connect offers; see `Client`.
+
+    Args:
+        session: a session of Spark Connect.
+    """
+
+    takes_manifests = False
+    shows_plans = False
+    runs_here = False
+    runs_this_python = False
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self._known = _known.setdefault(session.session_id, _Known(session.client.host))
+
+    @property
+    def master(self) -> str:
+        """See `Client`."""
+        return self._setting("spark.master") or ""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """See `Client`."""
+        if self._known.version is None:
+            major, minor, *_ = self.session.version.split(".")
+            self._known.version = int(major), int(minor)
+        return self._known.version
+
+    @property
+    def parallelism(self) -> int:
+        """As many as somebody says; else as many as parts that Spark makes of a shuffle."""
+        if given := self._setting(_PARALLELISM):
+            return int(given)
+        if cores := _LOCAL.fullmatch(self.master):
+            return int(cores[1])
+        return int(self._setting("spark.sql.shuffle.partitions") or "200")
+
+    def _setting(self, key: str) -> str | None:
+        """A setting that stays as it is while the session lives."""
+        if key not in self._known.settings:
+            self._known.settings[key] = self.session.conf.get(key, None)
+        return self._known.settings[key]
+
+    @property
+    def zone(self) -> str:
+        """That of the session."""
+        return str(self.session.conf.get("spark.sql.session.timeZone"))
+
+    def has_archive(self, name: str) -> bool:
+        """See `Client`."""
+        return name in self._known.archives
+
+    def send_archive(self, archive: Path) -> None:
+        """See `Client`; a server that takes no packages has to have them."""
+        from pyspark.errors.exceptions.connect import UnsupportedOperationException
+
+        with suppress(UnsupportedOperationException):  # Sail's
+            self.session.addArtifacts(str(archive), pyfile=True)
+        self._known.archives.add(archive.name)
+
+    def new_session(self) -> SparkSession:
+        """One of its own on the server, over the same connection's address."""
+        client = self.session.client
+        builder = copy.copy(client._builder)
+        place = "_params" if hasattr(builder, "_params") else "params"  # since 4.0, and before
+        given = getattr(builder, place)
+        setattr(builder, place, {k: v for k, v in given.items() if k != "session_id"})
+        return open_session(builder, client._user_id)
+
+    def explicit_settings(self, keys: Iterable[str]) -> set[str]:
+        """Those that somebody has set, for the server or in the session."""
+        return {key for key in keys if self.session.conf.get(key, None) is not None}
+
+    def answer_at_once(self) -> None:
+        """Nothing to do: each question is a request of its own."""
+
+    @contextmanager
+    def keeping_active(self) -> Iterator[None]:
+        """Nothing to do: no frame makes its session the active one."""
+        yield
+
+    active = keeping_active
+
+    def check_syntax(self, sql: str) -> None:
+        """See `Client`; `explain` reads all of a statement and runs nothing of it."""
+        self.session.sql(f"explain {sql}")
+
+    def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+        """See `Client`."""
+        return frame.select(*map(quote_identifier, names))
+
+    def optimized_plan(self, frame: DataFrame) -> str:
+        """A server gives plans as texts, which tell too little."""
+        raise NotImplementedError
+
+    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
+        """See `Client`: no aggregate takes what is not; what is no argument of one is refused."""
+        import pyspark  # noqa: F401
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as F
+
+        try:
+            return bool(rows.agg(*map(F.count_if, conditions)).schema)
+        except AnalysisException:
+            rows.where(functools.reduce(operator.or_, conditions)).schema  # noqa: B018 - asks
+            return False
+
+    def needs_few_tasks(self, frame: DataFrame) -> bool:
+        """See `Client`: that cannot be told."""
+        return False
+
+    def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
+        """Count rows, and the bytes of texts; what is nested may hold anything."""
+        import pyspark  # noqa: F401
+        from pyspark.sql import functions as F
+        from pyspark.sql import types as st
+
+        long = [
+            f for f in frame.schema.fields if isinstance(f.dataType, st.StringType | st.BinaryType)
+        ]
+        nested = (st.StructType, st.ArrayType, st.MapType)
+        if any(isinstance(field.dataType, nested) for field in frame.schema.fields):
+            return False
+        texts = [F.sum(F.octet_length(quote_identifier(field.name))) for field in long]
+        ((rows, *sizes),) = frame.agg(F.count(F.lit(1)), *texts).collect()
+        values = rows * len(frame.schema.fields) * _VALUE_BYTES
+        return bool(values + sum(size or 0 for size in sizes) <= maximum_bytes)
+
+    def jobs(self) -> ConnectJobs:
+        """See `Client`."""
+        return ConnectJobs(self.session, self.master)
+
+
+def lost_session(error: Exception) -> str:
+    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
+    if not is_lost(error):
+        return ""
+    servers = sorted({known.host for known in _known.values()})
+    server = f"server {', '.join(servers)}" if servers else "server"
+    return (
+        f"The {server} of Spark Connect does not answer any more, or has ended this session: "
+        f"{first_line(error)} What was not committed is discarded; run it again, in a new session."
+    )
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error says that a server, or a session there, is gone."""
+    return any(sign in str(error) for sign in _LOST)
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether an error says that a server lets one in with a token alone, and this is none."""
+    return any(sign in str(error) for sign in _REFUSED)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first, as a sentence; gRPC's own details are for the log."""
+    text = str(
+        error.__context__ if "RETRIES_EXCEEDED" in str(error) and error.__context__ else error
+    )
+    found = _DETAILS.search(text)
+    line = found[1] if found else text.strip().partition("\n")[0]
+    return f"{line.strip().rstrip('.')}."

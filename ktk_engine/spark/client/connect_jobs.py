@@ -1,0 +1,90 @@
+"""The operations of a thread in sessions of Spark Connect: tagged alike, and cancelled together."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ktk_engine.spark.client.protocol import GroupWork
+
+
+class ConnectJobs:
+    """What has a tag of its own, and all else that its sessions run; see `JobGroup`.
+
+    Args:
+        session: the thread's session.
+        master: where its jobs run.
+    """
+
+    def __init__(self, session: Any, master: str) -> None:
+        self.name = f"ktk-{uuid.uuid4().hex}"
+        self.master = master
+        self._first = session
+        self._sessions: dict[Any, Callable[..., None]] = {}
+        self._lock = threading.Lock()
+        # What a server has told of operations: their stages, and how many tasks run.
+        self._stages: dict[str, dict[int, Any]] = {}
+        self._running: dict[str, int] = {}
+
+    def begin(self, description: str) -> None:
+        """Tag what the thread starts from now on; a server shows no descriptions."""
+        self.include(self._first)
+
+    def include(self, session: Any) -> None:
+        """See `JobGroup`."""
+        if session in self._sessions:
+            return
+        session.addTag(self.name)
+        self._sessions[session] = self._note
+        if hasattr(session, "registerProgressHandler"):  # since 4.0
+            session.registerProgressHandler(self._note)
+
+    def end(self) -> None:
+        """See `JobGroup`."""
+        for session, note in self._sessions.items():
+            if self.name in session.getTags():  # tags are of threads
+                session.removeTag(self.name)
+            if hasattr(session, "removeProgressHandler"):
+                session.removeProgressHandler(note)
+
+    def _note(
+        self,
+        stages: Iterable[Any] | None,
+        inflight_tasks: int,
+        operation_id: str | None,
+        done: bool,
+    ) -> None:
+        """Keep what a server tells now and then of an operation."""
+        with self._lock:
+            known = self._stages.setdefault(operation_id or "", {})
+            known.update({stage.stage_id: stage for stage in stages or ()})
+            self._running[operation_id or ""] = 0 if done else inflight_tasks
+
+    def tasks(self) -> tuple[int, int, int]:
+        """See `JobGroup`."""
+        with self._lock:
+            running = sum(self._running.values())
+            stages = [
+                s for o, known in self._stages.items() for s in known.values() if self._running[o]
+            ]
+        done = sum(stage.num_completed_tasks for stage in stages)
+        return done, running, max(sum(stage.num_tasks for stage in stages), done + running)
+
+    def work(self) -> GroupWork:
+        """See `JobGroup`: a server tells no rows."""
+        with self._lock:
+            stages = [stage for known in self._stages.values() for stage in known.values()]
+        return GroupWork(
+            tasks=sum(stage.num_completed_tasks for stage in stages),
+            rows=0,
+            bytes=sum(stage.num_bytes_read for stage in stages),
+            shuffled=0,
+            is_last=False,
+        )
+
+    def cancel(self) -> None:
+        """See `JobGroup`."""
+        for session in self._sessions:
+            session.interruptTag(self.name)

@@ -1,0 +1,181 @@
+"""A source of Spark 4.1 and later, written in Python: `spark.read.format("ktk")`.
+
+It is for plain SQL on a server whose Python has this package. Spark hands it simple filters, and no
+columns; see docs/spark.md, A source for plain SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+from pyspark.sql import datasource
+from pyspark.sql.types import StructType
+
+from ktk_engine.conditions import literal
+from ktk_engine.conditions.condition import (
+    Condition,
+    IsNull,
+    Not,
+    Operator,
+    StartsWith,
+    TrueCondition,
+    conjunction,
+)
+from ktk_engine.errors import ConditionError, ConfigurationError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.local.tasks import tasks
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.open_relation import Kind, open_relation
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.read.task_frame import run_group
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.open_store import open_store
+
+# Spark does not tell a source how many tasks run at a time.
+_TASKS = 16
+_COMPARISONS: dict[str, Operator] = {
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+
+
+@dataclass(frozen=True)
+class _Address:
+    """Which version of which relation is read: plain data, which goes from worker to worker."""
+
+    store: ObjectStore
+    kind: Kind
+    name: str
+    version: int | str | None
+    timestamp: str | None
+
+    def open(self) -> LoadedCube | LoadedTable:
+        version, timestamp = self.version, self.timestamp
+        return open_relation(self.store, self.name, version, timestamp, kind=self.kind)
+
+
+class KtkDataSource(datasource.DataSource):
+    """Reads a cube or a table as Spark's source `ktk`.
+
+    Options are `store` (an address), `cube` or `table` (a name), and `version` or `timestamp` for
+    an earlier version. All others are settings of an object store, such as `endpoint`.
+
+    Examples:
+        spark.dataSource.register(KtkDataSource)
+        spark.read.format("ktk").options(store="s3://b/w", cube="nyc").load()
+    """
+
+    _version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """How Spark calls it."""
+        return "ktk"
+
+    def schema(self) -> StructType:
+        """Give the columns, in Spark's types of their classes; rows are of this version, too."""
+        loaded = self._address.open()
+        self._version = loaded.state.version or None  # 0: what another program wrote
+        return spark_schema(loaded.schema)
+
+    def reader(self, schema: StructType) -> KtkReader:
+        """Give what plans and reads."""
+        address = self._address
+        if self._version is not None:
+            address = replace(address, version=self._version, timestamp=None)
+        return KtkReader(address)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse to write."""
+        raise ConfigurationError(
+            'The format "ktk" only reads. Write with Store.build and Store.write_table, which check '
+            "the rows. Nothing was written."
+        )
+
+    @property
+    def _address(self) -> _Address:
+        given = dict(self.options)
+        own = {key: given.pop(key, None) for key in ("store", "cube", "table")}
+        kinds: tuple[Kind, ...] = ("cube", "table")
+        named = [(kind, name) for kind in kinds if (name := own[kind])]
+        if not own["store"] or len(named) != 1 or "path" in given:
+            raise ConfigurationError(
+                'The format "ktk" needs the options store, an address, and cube or table, a name: '
+                'spark.read.format("ktk").options(store="s3://bucket/store", cube="nyc").load().'
+            )
+        ((kind, name),) = named
+        version, timestamp = given.pop("version", None), given.pop("timestamp", None)
+        number = int(version) if version and version.isdigit() else version
+        return _Address(open_store(own["store"], given), kind, name, number, timestamp)
+
+
+class KtkReader(datasource.DataSourceReader):
+    """Plans and reads one use of a relation; goes to the workers that read."""
+
+    def __init__(self, address: _Address) -> None:
+        self._address = address
+        self._condition: Condition = TrueCondition()
+        self._schema: pa.Schema = address.open().schema
+        self._target = arrow_schema(spark_schema(self._schema))
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Take note of filters; Spark looks at each row again."""
+        self._condition = conjunction(_condition(item, self._schema) for item in filters)
+        return filters
+
+    def partitions(self) -> Sequence[datasource.InputPartition]:
+        """Plan, and give the tasks."""
+        loaded = self._address.open()
+        with loaded.state.reading():
+            plan = loaded.answer(CubeQuery(self._schema.names, self._condition))
+            found = tasks(self._address.store, FooterCache(), plan, workers=_TASKS)
+        return [*map(datasource.InputPartition, found)] or [datasource.InputPartition(None)]
+
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a task."""
+        if partition.value is not None:
+            yield from run_group(self._address.store, [partition.value], self._target)
+
+
+def _condition(pushed: Any, schema: pa.Schema) -> Condition:
+    """What a row fulfils that passes a filter; true where it is not understood."""
+    known = _exactly(pushed, schema)
+    return TrueCondition() if known is None else known
+
+
+def _exactly(pushed: Any, schema: pa.Schema) -> Condition | None:
+    kind = type(pushed).__name__
+    if kind == "Not":
+        inner = _exactly(pushed.child, schema)
+        return None if inner is None else Not(inner)
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
+    if len(path) != 1 or path[0] not in schema.names:
+        return None
+    column, t = path[0], schema.field(path[0]).type
+    try:
+        match kind:
+            case "IsNull":
+                return IsNull(column)
+            case "IsNotNull":
+                return Not(IsNull(column))
+            case "EqualNullSafe":
+                if pushed.value is None:
+                    return IsNull(column)
+                return literal.null_safe_equal(column, t, pushed.value)
+            case "In":
+                return literal.is_in(column, t, [v for v in pushed.value if v is not None])
+            case "StringStartsWith":
+                return StartsWith(column, pushed.value)
+            case _ if kind in _COMPARISONS:
+                return literal.comparison(column, t, _COMPARISONS[kind], pushed.value)
+    except (ConditionError, ValueError, OverflowError):
+        return None
+    return None

@@ -1,0 +1,180 @@
+"""Sessions on a server of Spark Connect, and why one does not answer any more."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from ktk_engine.errors import SessionError
+from ktk_engine.progress import starting_spark
+from ktk_engine.spark.client.client import client_of
+from ktk_engine.spark.client.connect import (
+    ASKED,
+    ask,
+    first_line,
+    is_lost,
+    is_refused,
+    open_session,
+)
+from ktk_engine.spark.compatibility import silence_query_loggers, spark_errors
+from ktk_engine.spark.session.liveness import address_problem
+from ktk_engine.spark.session.session import (
+    is_running,
+    session_for_frames,
+    start_session,
+    with_defaults,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ASKED_AT_FIRST = 4  # that are some five seconds
+_OLDEST = (3, 5)
+# Errors hold what Spark says; its stack is in the server's log.
+_SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
+# What gRPC goes by, and a connection of our own does not.
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+_REMOTE = re.compile(r"sc://([^/;?]+)")
+
+
+def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Open a session of its own on a server of Spark Connect.
+
+    Args:
+        remote: the server's address, as PySpark has it: `sc://host:port/;token=...`.
+        settings: of the session, beside those that plans rely on.
+
+    Returns:
+        A session that no other program has.
+
+    Raises:
+        SessionError: a package is missing, the server does not answer or is too old, or this
+            process has started Spark itself.
+    """
+    if _is_classic_running():
+        raise SessionError(
+            f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
+            "as well. Use a process of its own for each."
+        )
+    silence_query_loggers()
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
+    try:
+        session = open_session(remote)
+    except ImportError as error:
+        raise SessionError(
+            f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
+            'Install it: pip install "ktk-engine[connect]"'
+        ) from error
+    except spark_errors() as error:
+        raise SessionError(f"No Spark Connect server can be asked: {first_line(error)}") from error
+    try:
+        ask(session, _ASKED_AT_FIRST)
+        version = client_of(session).version
+        ask(session, ASKED)
+        if version < _OLDEST:
+            raise SessionError(
+                f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
+                "3.5 or newer there."
+            )
+        for key, value in {**_SETTINGS, **(settings or {})}.items():
+            session.conf.set(key, value)
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
+        return with_defaults(session)
+    except spark_errors() as error:
+        if not is_lost(error) and not is_refused(error):
+            raise
+        ask(session, 1)
+        session.stop()
+        question = "Is it running, and can this machine reach it?"
+        if is_refused(error):
+            question = "Is its token right, and still valid?"
+        raise SessionError(
+            f"The server {shown(remote)} of Spark Connect does not answer: "
+            f"{first_line(error)} {question}"
+        ) from error
+
+
+def any_session() -> SparkSession:
+    """Give the session of this process: that which runs, one of SPARK_REMOTE's, or start Spark.
+
+    Raises:
+        SessionError: as for `connect_session` and `start_session`.
+    """
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if not _is_classic_running():
+        if (active := _active()) is not None:
+            return session_for_frames(active)
+        if remote.startswith("sc://"):
+            return connect_session(remote)
+    with nullcontext() if is_running() else starting_spark():
+        return start_session()
+
+
+def _is_classic_running() -> bool:
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return context is not None and context._active_spark_context is not None
+
+
+def _active() -> Any:
+    """A session of Spark Connect that this process has opened."""
+    found = sys.modules.get("pyspark.sql.connect.session")
+    return found.SparkSession.getActiveSession() if found else None
+
+
+def shown(remote: str) -> str:
+    """An address without what it says of people and secrets."""
+    found = _REMOTE.match(remote)
+    return f"sc://{found[1]}" if found else "of Spark Connect"
+
+
+def server_problem(host: str, port: int) -> str:
+    """Say, within five seconds, that nothing listens where a server should be.
+
+    Args:
+        host: its name or address.
+        port: where it listens.
+
+    Returns:
+        A sentence; empty if something does, or a proxy is asked in our place.
+    """
+    if any(os.environ.get(name) for name in _PROXIES):
+        return ""
+    problem = address_problem(host, port)
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return problem and f"The server sc://{where} of Spark Connect does not answer: {problem}."
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Whether a server has forgotten a session, which was idle for long, or has been started anew.
+
+    Raises:
+        PySparkException: it cannot be asked.
+    """
+    if session.client.is_closed:
+        return True
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except spark_errors() as error:
+        if not is_lost(error):
+            raise
+        return True
+    return False
+
+
+def release(session: SparkSession) -> None:
+    """Let a server forget a session that nobody needs any more."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+def abandon(session: SparkSession) -> None:
+    """Close a connection that is lost: what waits for its answer fails at once."""
+    with suppress(Exception):
+        channel: Any = session.client._channel
+        channel.close()

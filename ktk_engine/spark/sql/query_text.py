@@ -1,0 +1,88 @@
+"""A query with the texts of its views in their places, for what no plan of Spark's tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyspark  # noqa: F401
+import sqlglot
+from pyspark.errors import PySparkException
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ktk_engine.plan.statement.query_usage import query_usages
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from ktk_engine.plan.statement.usage import Usage
+
+_VIEW, _OTHER = "__ktk_view_", "__ktk_other_"
+
+
+@dataclass
+class QueryText:
+    """What a query and its views say.
+
+    Attributes:
+        session: knows the columns of relations that are Spark's own.
+        views: the texts of views by the names that stand for them.
+    """
+
+    session: SparkSession
+    views: list[str] = field(default_factory=list)
+
+    def view(self, text: str) -> str:
+        """Give a name that stands for the text of a view."""
+        self.views.append(text)
+        return f"{_VIEW}{len(self.views) - 1}"
+
+    def usages(self, text: str, known: Mapping[str, pa.Schema], zone: str) -> dict[str, Usage]:
+        """Find what a query needs of relations; see `query_usages`.
+
+        Args:
+            text: the query, in which names stand for views and for relations.
+            known: the relations by their names.
+            zone: the time zone of instants that are written without one.
+        """
+        try:
+            tree = self._tree(text)
+            return query_usages(tree, known, self._others(tree, known), zone)
+        except (SqlglotError, PySparkException, RecursionError):
+            return {}
+
+    def _tree(self, text: str) -> exp.Query:
+        tree = sqlglot.parse_one(text, dialect="spark")
+        if not isinstance(tree, exp.Query):
+            raise SqlglotError(f"no query: {text}")
+        for table in list(tree.find_all(exp.Table)):
+            if table.name.startswith(_VIEW):
+                view = self._tree(self.views[int(table.name.removeprefix(_VIEW))])
+                query = exp.Subquery(this=view, alias=table.args.get("alias"))
+                table.replace(query)
+                for join in table.args.get("joins") or ():
+                    raise SqlglotError(f"a nested join: {join}")
+        return tree
+
+    def _others(self, tree: exp.Query, known: Mapping[str, pa.Schema]) -> dict[str, Sequence[str]]:
+        """The columns of relations that are Spark's own, which get names of one part."""
+        queries = {part.alias.lower() for part in tree.find_all(exp.CTE)}
+        found: dict[str, Sequence[str]] = {}
+        for table in tree.find_all(exp.Table):
+            if table.name in known or (not table.db and table.name.lower() in queries):
+                continue
+            if not isinstance(table.this, exp.Identifier):
+                continue  # a function
+            parts = ".".join(quote_identifier(part.name) for part in table.parts)
+            name = f"{_OTHER}{len(found)}"
+            found[name] = self.session.table(parts).columns
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.set("this", exp.to_identifier(name, quoted=True))
+            table.set("db", None)
+            table.set("catalog", None)
+        return found

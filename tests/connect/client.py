@@ -1,0 +1,132 @@
+"""A program that has no Java: it works on a store over Spark Connect.
+
+python -m tests.connect.client <scenario> <address> <folder>
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ktk_engine import Store
+from ktk_engine.errors import KtkError
+from ktk_engine.spark.client import connect  # deep: how often it asks
+from ktk_engine.spark.compatibility import create_frame  # deep: in each version of Spark
+from ktk_engine.spark.session.connect import connect_session  # deep: without dbt
+from tests.spark.changing import run
+from tests.support.documents import ViewDocument, add_view
+from tests.support.spark import statements
+from tests.support.stores import LocalStore
+
+ROWS = 20_000
+SEED = pa.table(
+    {
+        "x": range(ROWS),
+        "p": [f"p{n % 3}" for n in range(ROWS)],
+        "v": [float(n) for n in range(ROWS)],
+    }
+)
+
+
+def work(session: Any, folder: Path) -> dict[str, Any]:
+    """Build, extend, read, change and query."""
+    store, found = Store(folder), {}
+    rows = create_frame(session, SEED, None)
+    layout = {"dimension_columns": ["x"], "partition_by": ["p"]}
+    store.build("c", {"seed": rows}, indexes=["v"], **layout)
+    half = session.range(0, ROWS, 2).selectExpr("id as x", "concat('p', id % 3) as p", "id as w")
+    store.cube("c").extend({"extra": half})
+    query = store.cube("c").query(where="v > 100 and p = 'p1'")
+    found["read"] = query.to_arrow(session, engine="spark").equals(query.to_arrow(engine="local"))
+    found["groups"] = [
+        int(f.count()) for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
+    ]
+    frame = query.spark(session).join(half.withColumnRenamed("w", "z"), ["x", "p"])  # they meet
+    found["joined"] = int(frame.count())
+    try:
+        store.build("twice", {"seed": rows.unionAll(rows)}, **layout)
+    except KtkError as error:
+        found["twice"] = str(error).splitlines()[1]
+
+    def new(first: int, last: int, v: float) -> Any:
+        return session.range(first, last).selectExpr("id as x", "'p1' as p", f"{v}d as v")
+
+    store.write_table("t", rows, partition_by=["p"])
+    store.write_table("t", new(ROWS, ROWS + 10, 1.5), mode="append")
+    store.write_table("t", new(ROWS + 5, ROWS + 20, 2.5), mode="merge", key=["x"])
+    found["merged"] = [store.table("t").query(where=f"v = {v}").count() for v in ("1.5", "2.5")]
+
+    objects = LocalStore(folder)
+    sql = statements(session, objects)
+    add_view(objects, ViewDocument("c", "cube", cube="c"))
+    add_view(objects, ViewDocument("w", "view", sql="select x, p, v as u from an.c where v < 9000"))
+    answer = sql.sql(
+        "with q as (select p, count(*) n, max(w.u) m from an.w join an.t using (x, p) "
+        "where w.p in ('p0', 'p2') group by p) select * from q order by p"
+    )
+    found["sql"] = [list(row) for row in answer.collect()]
+    found["files"] = [item.files.num_rows for plan in sql.plans for item in plan.datasets]
+    sql.sql("create temporary view few as select * from an.t where x < 5")
+    run(sql, objects, "delete from an.t where exists (select 1 from few where few.x = t.x)")
+    run(sql, objects, "update an.t set v = 7 where x in (10, 11) and upper(p) = 'P1'")
+    run(
+        sql,
+        objects,
+        "merge into an.t using (select x, p, v + 1 as v from an.c where x < 8) s on t.x = s.x "
+        "when matched then update set v = s.v when not matched then insert *",
+    )
+    try:
+        run(
+            sql,
+            objects,
+            "merge into an.t using few s on t.x = s.x and rand() < 0.5 when matched then delete",
+        )
+    except KtkError as error:
+        found["random"] = str(error)
+    changed = store.table("t").query(where="x < 12").to_arrow(engine="local")
+    found["changed"] = sorted([row["x"], row["v"]] for row in changed.to_pylist())
+    return found
+
+
+def slow(session: Any, folder: Path) -> dict[str, Any]:
+    """Write rows that come slowly, and mark that they have begun."""
+    mark = folder.with_suffix(".begun")
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mark.touch()
+        for batch in batches:
+            for at in range(0, batch.num_rows, 500):
+                time.sleep(0.1)
+                yield batch.slice(at, 500).rename_columns(["x"])
+
+    rows = session.range(0, 20_000, 1, 2).mapInArrow(wait, "x bigint")
+    Store(folder).write_table("t", rows, mode="append")
+    return {}
+
+
+def expired(session: Any, folder: Path) -> dict[str, Any]:
+    """Go on with a session that its server has ended."""
+    session.client.release_session()
+    Store(folder).table("t").query().spark(session).count()
+    return {}
+
+
+SCENARIOS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
+    each.__name__: each for each in (work, slow, expired)
+}
+
+if __name__ == "__main__":
+    _, name, address, folder = sys.argv
+    connect.ASKED = 2  # whoever waits for a server here waits in vain
+    opened = connect_session(address)
+    print("begins", flush=True)
+    try:
+        print(json.dumps(SCENARIOS[name](opened, Path(folder))))
+    except KtkError as error:
+        print(json.dumps({"error": str(error), "kind": type(error).__name__}))

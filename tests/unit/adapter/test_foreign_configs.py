@@ -1,0 +1,172 @@
+"""Configs that users of other adapters know: none does nothing in silence, and the page says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
+from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_configs import hints
+from dbt.adapters.ktk.config.model_config import parse_model_config
+
+PAGE = (Path(__file__).parents[3] / "docs" / "familiar-configs.md").read_text(encoding="utf-8")
+ALL = [item for group in FAMILIAR_CONFIGS.values() for item in group]
+SEED = {"materialized": "cube_seed", "cube": "c", "dimension_columns": ["L"]}
+TABLE = {"materialized": "table"}
+VALUES = {
+    "bucketed_by": {"bucketed_by": ["a"], "bucket_count": 2},
+    "bucket_count": {"bucketed_by": ["a"], "bucket_count": 2},
+    "compression": {"compression": "snappy"},
+    "write_compression": {"write_compression": "snappy"},
+    "tblproperties": {"tblproperties": {"owner": "x"}},
+    "table_properties": {"table_properties": {"owner": "x"}},
+}
+
+
+def of_fate(*fates: str) -> list[FamiliarConfig]:
+    return [item for item in ALL if item.fate in fates]
+
+
+def given(item: FamiliarConfig) -> dict:
+    return VALUES.get(item.key, {item.key: "x"})
+
+
+def target(**config):
+    return parse_model_config("m", "m", {**TABLE, **config}).target
+
+
+def refused(**config) -> str:
+    with pytest.raises(DbtConfigError) as caught:
+        parse_model_config("m", "m", config)
+    return str(caught.value)
+
+
+def row(item: FamiliarConfig) -> str:
+    """How the page shows a config."""
+    said = {"mapped": f"is `{item.instead}`"}.get(item.fate, item.fate)
+    if item.fine:
+        said += " unless " + " or ".join(f"`{value}`" for value in item.fine)
+    if item.likewise:
+        said += "; " + ", ".join(f"`{value}`" for value in item.likewise) + ": warning, once a run"
+    advice = f"; {item.instead}" if item.instead and item.fate != "mapped" else ""
+    return f"| `{item.key}` | {item.adapters} | {said} | {item.why}{advice} |"
+
+
+def test_the_page_shows_the_table():
+    shown = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    assert shown == [row(item) for item in ALL]
+    titles = [line.removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
+    assert titles[: len(FAMILIAR_CONFIGS)] == list(FAMILIAR_CONFIGS)
+
+
+def test_each_config_has_one_fate():
+    assert len({item.key for item in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("item", of_fate("refused"), ids=lambda item: item.key)
+def test_what_cannot_be_carried_out_is_refused(item):
+    message = refused(**TABLE, **given(item))
+    assert f"Model m: config `{item.key}`" in message
+    assert item.why in message and item.instead[1:] in message
+    assert "Nothing was written." in message
+
+
+@pytest.mark.parametrize("item", of_fate("refused", "warning"), ids=lambda item: item.key)
+def test_what_asks_for_nothing_is_no_trouble(item):
+    for value in (None, False, "", [], {}, *item.fine, *(v.upper() for v in item.fine)):
+        config = {**TABLE, item.key: value}
+        parse_model_config("m", "m", config)
+        assert not hints("m", config, True)
+
+
+@pytest.mark.parametrize("item", of_fate("refused"), ids=lambda item: item.key)
+def test_views_pass_over_what_concerns_files(item):
+    config = {"materialized": "view", **given(item)}
+    if item.of_tables:
+        parse_model_config("m", "m", config)
+    else:
+        assert item.why in refused(**config)
+
+
+@pytest.mark.parametrize("item", of_fate("warning"), ids=lambda item: item.key)
+def test_a_hint_is_a_warning(item):
+    config = {**TABLE, **given(item)}
+    parse_model_config("m", "m", config)
+    if item.key != "grants":  # once a run, not once a model
+        (hint,) = hints("m", config, True)
+        assert hint.text.startswith(f"Model m: config `{item.key}` does nothing: {item.why}.")
+    assert len(hints("m", config, False)) == (not item.of_tables and item.key != "grants")
+
+
+@pytest.mark.parametrize("item", of_fate("always so", "carried out", "mapped"), ids=lambda i: i.key)
+def test_what_is_done_needs_no_word(item):
+    assert not hints("m", {**TABLE, **given(item)}, True)
+
+
+@pytest.mark.parametrize("item", of_fate("carried out"), ids=lambda item: item.key)
+def test_what_is_carried_out_is_read(item):
+    readers = (config_reader, incremental, merge_clauses, model_config)
+    source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
+    assert f'"{item.key}"' in source
+
+
+@pytest.mark.parametrize(
+    "key", [item.key for item in of_fate("mapped") if item.instead == "clustered_by"]
+)
+def test_names_of_a_sort_order(key):
+    assert target(**{key: ["a", "b"]}).clustered_by == ("a", "b")
+    assert target(**{key: "a", "clustered_by": "a"}).clustered_by == ("a",)
+    message = refused(**TABLE, **{key: "a", "clustered_by": "b"})
+    assert f"`{key}` is another name for `clustered_by`" in message
+    (hint,) = hints("m", {**SEED, key: "v"}, True)
+    assert f"`{key}` does nothing: the files of a cube" in hint.text and "`indexes`" in hint.text
+    assert not hints("m", {**TABLE, key: "v"}, True)
+
+
+def test_other_names_of_the_layout():
+    found = target(partitioned_by=["p"], bucketed_by=["a"], bucket_count=4)
+    assert (found.partition_by, found.bucket_by, found.num_buckets) == (("p",), ("a",), 4)
+    assert target(write_compression="GZIP", options={"row_group_rows": 5}).compression == "gzip"
+    assert target(write_compression="gzip", options={"row_group_rows": 5}).row_group_rows == 5
+    message = refused(**TABLE, compression="gzip", options={"compression": "zstd"})
+    assert "`compression` is another name for `options.compression`" in message
+    assert "`options` must be a mapping" in refused(**TABLE, compression="gzip", options=["x"])
+
+
+def test_insert_overwrite_by_another_name_of_partitions():
+    config = {"materialized": "incremental", "incremental_strategy": "insert_overwrite"}
+    found = parse_model_config("m", "m", {**config, "partitioned_by": ["p"]})
+    assert found.target.partition_by == ("p",)
+
+
+@pytest.mark.parametrize("item", [item for item in ALL if item.likewise], ids=lambda i: i.key)
+def test_another_table_format_is_one_warning_for_all_models(item):
+    for value in (*item.likewise, item.likewise[0].upper()):
+        config = {**TABLE, item.key: value}
+        parse_model_config("m", "m", config)
+        (hint,), (other,) = hints("m", config, True), hints("n", config, True)
+        assert hint.about == other.about
+        assert f"as all models with `{item.key}: {value}`" in hint.text
+        assert "not in the format" in hint.text
+    assert f"`{item.key}` is 'orc'" in refused(**TABLE, **{item.key: "orc"})
+
+
+def test_properties_are_noted():
+    found = target(tblproperties={"owner": "ops", "tier": 1}, labels={"team": "a"})
+    assert found.metadata == {"owner": "ops", "tier": 1, "labels": {"team": "a"}}
+    assert "must be a mapping" in refused(**TABLE, tblproperties="owner")
+    assert "is reserved" in refused(**TABLE, tblproperties={"creation_time": "x"})
+    assert "cannot be written as JSON" in refused(**TABLE, tblproperties={"x": float("nan")})
+
+
+def test_orders_to_other_engines_are_a_warning():
+    config = {**TABLE, "tblproperties": {"delta.appendOnly": "true", "owner": "ops"}}
+    (hint,) = hints("m", config, True)
+    assert "delta.appendOnly is noted and does nothing else" in hint.text
+    assert "owner" not in hint.text
+    view = {"materialized": "view", "tblproperties": {"owner": "ops"}}
+    (hint,) = hints("m", view, False)
+    assert "only what stores rows has properties" in hint.text
