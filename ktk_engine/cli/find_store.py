@@ -1,6 +1,6 @@
 """Finds the store for a command, and prints which one it is.
 
-See docs/stores.md, How it is found.
+See docs/stores.md, How dbt and ktk find the store.
 """
 
 from __future__ import annotations
