@@ -1,6 +1,6 @@
 """Stores the secondary indices of a dataset: small ones as Kartothek does, others as segments.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

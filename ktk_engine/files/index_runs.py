@@ -1,6 +1,6 @@
 """Pairs of value and file on their way into segments: sorted and written when enough wait.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

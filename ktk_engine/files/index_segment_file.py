@@ -1,6 +1,6 @@
 """Files of index segments: pairs of value and file, sorted by value, in small row groups.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Merges segments of an index as sorted runs, in bounded memory.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The values of an indexed column in the files of one task: reported, or stored as segments.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

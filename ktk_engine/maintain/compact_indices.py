@@ -1,6 +1,6 @@
 """Merges all segments of indices, and drops pairs of files that are gone.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

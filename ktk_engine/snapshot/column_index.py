@@ -1,6 +1,6 @@
 """The secondary index of a column: one file in Kartothek's form, or segments.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations

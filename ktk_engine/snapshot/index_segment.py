@@ -1,6 +1,6 @@
 """Segments of a secondary index: immutable files with pairs of value and file.
 
-See docs/design/scale.md, Indices in segments.
+See docs/design/scale.md, Indexes in segments.
 """
 
 from __future__ import annotations
