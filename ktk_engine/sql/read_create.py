@@ -38,11 +38,7 @@ class _Table:
 
 
 def read_table(reader: Reader) -> Command:
-    """Read `create table`, `create or replace table` and `replace table`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `create table`, `create or replace table` and `replace table`."""
     start = reader.at
     or_replace = reader.skip("REPLACE") or (reader.skip("CREATE") and reader.skip("OR", "REPLACE"))
     table = _Table()
@@ -184,11 +180,7 @@ def _partition(reader: Reader, table: _Table) -> None:
 
 
 def read_view(reader: Reader) -> Command:
-    """Read `create view`, a temporary one or one that is kept.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `create view`, temporary or stored."""
     start = reader.at
     reader.expect("CREATE")
     or_replace = reader.skip("OR", "REPLACE")

@@ -12,15 +12,7 @@ _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
 
 def read_insert(reader: Reader, ctes: str = "") -> Insert:
-    """Read one insert.
-
-    Args:
-        reader: stands before it.
-        ctes: what is before that: `with ...`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read one insert; `ctes` is the text of the `with` before it."""
     found = _head(reader)
     if found["replace_on"] and reader.peek() == "(":
         start = reader.at
@@ -33,15 +25,7 @@ def read_insert(reader: Reader, ctes: str = "") -> Insert:
 
 
 def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
-    """Read `from ... insert ... insert ...`; each has the rows of `from`.
-
-    Args:
-        reader: stands before `from`.
-        ctes: what is before that: `with ...`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `from ... insert ... insert ...`, whose inserts share the relations of `from`."""
     start = reader.at
     rows = reader.clause("INSERT")
     rows = f"{ctes}\n{rows}" if ctes else rows
@@ -139,9 +123,9 @@ _STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
 def _without_default(query: str) -> str:
-    """A query's text with null for `default`, which no column has another of.
+    """Replace `default` by null among the values of VALUES or of the SELECT that gives the rows.
 
-    It may stand alone among the values of VALUES, or of the SELECT that gives the rows.
+    No column has another default.
     """
     tokens = tokenize(query)
     is_values, depth, places = bool(tokens) and tokens[0].word == "VALUES", 0, []

@@ -1,7 +1,4 @@
-"""Reads `delete from`, `update` and `merge into`.
-
-Expressions are cut out by their places, so that Spark gets each exactly as it was written.
-"""
+"""Reads `delete from`, `update` and `merge into`; Spark gets each expression exactly as written."""
 
 from __future__ import annotations
 
@@ -19,18 +16,7 @@ VERBS = ("DELETE", "UPDATE", "MERGE")
 
 
 def read_row_change(reader: Reader, ctes: str = "") -> tuple[Name, RowChange]:
-    """Read a statement that changes rows.
-
-    Args:
-        reader: stands before its verb.
-        ctes: what is before that: `with ...`.
-
-    Returns:
-        The relation, and what becomes of its rows.
-
-    Raises:
-        ConfigurationError: it is not understood, or asks for something that is not supported.
-    """
+    """Read a statement that changes rows; `ctes` is the text of the `with` before it."""
     verb = reader.peek()
     if ctes and verb != "MERGE":
         _refuse(f"WITH before {verb}: put the query into the condition")
@@ -40,17 +26,7 @@ def read_row_change(reader: Reader, ctes: str = "") -> tuple[Name, RowChange]:
 
 
 def read_action(kind: Kind, text: str, alias: str, condition: str = "") -> Clause:
-    """Read what follows `then` in a clause of a merge.
-
-    Args:
-        kind: which rows it is about.
-        text: for instance `delete` or `update set n = 0`.
-        alias: the name by which expressions know the stored rows.
-        condition: which of these rows; empty for all.
-
-    Raises:
-        ConfigurationError: it is no such action.
-    """
+    """Read what follows `then` in a clause of a merge, such as `update set n = 0`."""
     reader = Reader(text)
     if reader.peek() not in ("DELETE", "UPDATE"):
         _refuse(f"the action `{text}`: it is `delete` or `update set column = ...`")

@@ -20,15 +20,10 @@ _T = TypeVar("_T")
 
 
 class Reader:
-    """Steps over the tokens of one statement.
+    """A cursor over the tokens of one statement that notes each relation it reads.
 
-    Attributes:
-        sql: the statement.
-        tokens: its tokens; a semicolon behind them is left out.
-        at: index of the next one.
-        references: the relations that were read so far, in order.
-        ctes: names of queries that `with` gave.
-        called: how expressions call the relation that the statement is about.
+    `at` is the index of the next token. `ctes` has the names that `with` defines, and `called` is
+    the name of the statement's relation in expressions.
     """
 
     def __init__(self, sql: str, tokens: Sequence[Token] | None = None) -> None:
@@ -106,11 +101,7 @@ class Reader:
         return found
 
     def relation(self, *behind: str) -> Name:
-        """The name of a relation, which is noted; an alias is left to be read.
-
-        Args:
-            behind: words that may follow it, and are no alias.
-        """
+        """Read and note a relation's name; the words `behind` are keywords here, not an alias."""
         start = self.take()
         self.at -= 1
         name = self.name()
@@ -214,9 +205,9 @@ class Reader:
         return self.since(start)
 
     def expression(self, *ends: str) -> str:
-        """An expression as it was written, up to one of some words or the end.
+        """Cut out an expression as written, up to one of some words or the end.
 
-        Words in parentheses, in `case ... end` and in names end nothing.
+        Words in parentheses, in `case ... end` and in names do not end it.
         """
         start = self.at
         self.step_to(ends)
@@ -299,11 +290,7 @@ class Reader:
         return _short(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
     def refuse(self, reason: object) -> NoReturn:
-        """Refuse the statement.
-
-        Raises:
-            ConfigurationError: always.
-        """
+        """Raise a `ConfigurationError` that quotes the statement."""
         said = _short(_LEADING_COMMENT.sub("", self.sql).strip())
         raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
 

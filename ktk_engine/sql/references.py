@@ -1,8 +1,8 @@
 """Finds the places of a statement where relations are named.
 
-It knows the part of Spark's grammar that says where a relation stands: behind FROM, JOIN and commas
-between relations, `table x`, and `table(x)` among the arguments of a function. Expressions are
-stepped over. There is no tree and no recursion, so neither long lists nor deep nesting cost much.
+It knows the part of Spark's grammar that places relations: after FROM, JOIN and the commas between
+relations, in `table x`, and in `table(x)` as an argument of a function. It skips expressions, and
+builds no tree and does not recurse, so long lists and deep nesting are cheap.
 """
 
 from __future__ import annotations
@@ -17,27 +17,16 @@ from ktk_engine.types.identifier import Identifier, Name
 
 @dataclass(frozen=True)
 class Reference:
-    """One place of a statement where a relation is named.
+    """One place of a statement where a relation is named."""
 
-    Attributes:
-        parts: the name, unquoted: schema and name, the name alone, or an address before
-            both (`source_address`).
-        start: index of its first character in the statement.
-        end: index behind its last character, and its version's.
-        aliased: whether the statement gives it an alias, or cannot take one there.
-        version: what `version as of` says; None if the statement has none there.
-        timestamp: the expression of `timestamp as of`, a literal as `DATE '...'`; empty if there
-            is none.
-        alias_at: where an alias would stand, behind a sample.
-    """
-
-    parts: Name
+    parts: Name  # unquoted: name, schema and name, or an address before both (`source_address`)
     start: int
-    end: int
-    aliased: bool
-    version: str | None = None
+    end: int  # after the name and its version
+    aliased: bool  # the statement gives it an alias, or allows none here
+    version: str | None = None  # what `version as of` says; None without one
+    # expression of `timestamp as of`, a literal as `DATE '...'`; empty without one
     timestamp: str = ""
-    alias_at: int = -1
+    alias_at: int = -1  # where an alias would go, after a sample
 
 
 class _State(Enum):
@@ -51,25 +40,15 @@ class _State(Enum):
 
 @dataclass
 class _Level:
-    """What is between two parentheses.
-
-    Attributes:
-        state: what comes next.
-        ctes: names of queries that can be named here.
-        is_query: whether FROM begins a clause here; otherwise it is a part of a function.
-        arguments: whether these are the arguments of a function.
-        is_table: whether the next relation stands behind `table`, where it has no alias.
-        recursive: whether queries that `with` names here may name themselves.
-        defines: the query's name, if it is one of those; None for all others.
-    """
+    """The state of the scan between two parentheses."""
 
     state: _State
-    ctes: frozenset[Identifier] = frozenset()
-    is_query: bool = False
-    arguments: bool = False
-    is_table: bool = False
-    recursive: bool = False
-    defines: Identifier | None = None
+    ctes: frozenset[Identifier] = frozenset()  # names of queries that can be used here
+    is_query: bool = False  # FROM starts a clause here; otherwise it is part of a function
+    arguments: bool = False  # these are the arguments of a function
+    is_table: bool = False  # the next relation follows `table`, where it has no alias
+    recursive: bool = False  # queries that `with` defines here may use their own names
+    defines: Identifier | None = None  # the name if this is a query of `with`
 
     @property
     def is_argument(self) -> bool:
@@ -94,14 +73,7 @@ _NO_ALIAS = frozenset(
 
 @dataclass
 class _Scan:
-    """Steps over tokens once.
-
-    Attributes:
-        sql: the statement.
-        tokens: those to step over.
-        at: the next one.
-        found: the places so far.
-    """
+    """A single pass over the tokens."""
 
     sql: str
     tokens: Sequence[Token]
@@ -376,11 +348,7 @@ _BEHIND_MOMENT = _NO_ALIAS | _CLOSING | {",", "AS", ";", "TABLESAMPLE"}
 
 
 def read_name(text: str) -> Name | None:
-    """Read a name with dots; None if the text is none.
-
-    Args:
-        text: for instance `schema.name`, parts perhaps in backticks.
-    """
+    """Read a dotted name such as `schema.name`, with or without backticks; None if it is none."""
     tokens = tokenize(text)
     names, dots = tokens[::2], tokens[1::2]
     if len(tokens) % 2 == 0 or any(dot.word != "." for dot in dots):
@@ -393,16 +361,7 @@ def read_name(text: str) -> Name | None:
 def find_references(
     sql: str, tokens: Sequence[Token], ctes: frozenset[Identifier] = frozenset()
 ) -> list[Reference]:
-    """Find the relations that a query or an expression names.
-
-    Args:
-        sql: the statement.
-        tokens: those of the query.
-        ctes: names of queries that may be named in it.
-
-    Returns:
-        The places in order; names of queries of `with` are none.
-    """
+    """Find the relations that a query or an expression names, in order, without names in `ctes`."""
     scan = _Scan(sql, tokens)
     scan.run(ctes)
     return scan.found
@@ -411,15 +370,7 @@ def find_references(
 def find_ctes(
     sql: str, tokens: Sequence[Token]
 ) -> tuple[int, list[Reference], frozenset[Identifier]]:
-    """Read `with` and the queries that it gives names.
-
-    Args:
-        sql: the statement.
-        tokens: its tokens, of which `with` is the first.
-
-    Returns:
-        How many tokens that are, the relations that the queries name, and their own names.
-    """
+    """Read `with`: the number of its tokens, the relations it names, and the names it defines."""
     scan = _Scan(sql, tokens)
     scan.run(frozenset(), only_with=True)
     return scan.at, scan.found, scan.levels[0].ctes

@@ -11,18 +11,10 @@ from ktk_engine.types.quote import quote_identifier
 
 
 def rename(sql: str, names: Mapping[Reference, str]) -> str:
-    """Put other names in the places of relations.
+    """Replace names of relations; the old name becomes the alias where the statement gives none.
 
-    Where the statement gives no alias, the old name becomes the alias, so that its columns can
-    still be qualified by it: `weather.temp`, and also `analytics.weather.temp`, which is what
-    `{{ ref('weather') }}.temp` compiles to.
-
-    Args:
-        sql: the statement.
-        names: place -> the name of a temporary view; other places stay as they are.
-
-    Returns:
-        The statement's text.
+    So columns can still be qualified by it: `weather.temp`, and also `analytics.weather.temp`,
+    which `{{ ref('weather') }}.temp` compiles to.
     """
     changes: dict[int, tuple[int, str]] = {}
     plain: set[Name] = set()

@@ -1,4 +1,4 @@
-"""Reads a statement: what it wants, and where it names relations.
+"""Reads what a statement does and where it names relations.
 
 See docs/design/statements.md, Read a statement.
 """
@@ -71,19 +71,13 @@ _SPARKS: Mapping[tuple[str, ...], str | Remedy] = {
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that was read.
-
-    Attributes:
-        sql: its text.
-        command: what it wants; None for a query, which only reads.
-        references: the relations that it reads or changes rows of, in order.
-        query: the text of its query: the statement itself, or the one that gives a command rows;
-            empty if there is none. It names the same relations in the same order.
-    """
+    """A parsed statement."""
 
     sql: str
-    command: Command | None = None
+    command: Command | None = None  # None for a query
+    # relations whose rows it reads or changes, in order
     references: tuple[Reference, ...] = field(default=(), repr=False)
+    # the statement's query, with the same relations in the same order; empty without one
     query: str = field(default="", repr=False)
 
     @property
@@ -103,14 +97,9 @@ def read_statements(sql: str) -> list[Statement]:
 
 
 def read_statement(sql: str) -> Statement:
-    """Read a statement.
+    """Read one statement; what is not understood becomes `Other` with the reason.
 
-    Args:
-        sql: one statement.
-
-    Returns:
-        What is not understood is `Other`, with the reason: it is for others to say what is wrong
-        with it, unless it is about a relation of a store.
+    Spark reports what is wrong with it, unless it is about a relation of a store.
     """
     reader = Reader(sql)
     try:
