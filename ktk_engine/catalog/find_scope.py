@@ -15,16 +15,10 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
-    """Resolve a cube by its name, or a plain table by its uuid.
+    """Find a cube by name or a plain table by uuid; `removed` includes those without datasets.
 
-    Args:
-        store: where to look.
-        name: the name.
-        removed: also find a log whose datasets were all removed.
-
-    Raises:
-        DatasetNotFoundError: nothing has this name; the message says what exists.
-        ConsistencyError: a cube and a table share it.
+    Raises a `DatasetNotFoundError` that lists what exists, or a `ConsistencyError` if a cube and a
+    table share the name.
     """
     if not isinstance(name, str):
         raise InvalidKeyError(f"the name of a cube or table must be text, but is {name!r}")

@@ -19,15 +19,10 @@ _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 
 @dataclass(frozen=True)
 class Moment:
-    """A version of a relation.
+    """A version of a relation."""
 
-    Attributes:
-        version: number of a commit, or a tag; None to go by `timestamp`.
-        timestamp: the last commit until then counts; aware.
-    """
-
-    version: int | str | None = None
-    timestamp: datetime | None = None
+    version: int | str | None = None  # number of a commit, or a tag; None to go by `timestamp`
+    timestamp: datetime | None = None  # selects the last commit until then; aware
 
     def __str__(self) -> str:
         if self.timestamp is not None:
@@ -44,16 +39,10 @@ class Moment:
 def moment_of(
     parts: Sequence[str], version: str | None, timestamp: str, zone: str
 ) -> Moment | None:
-    """Give the version that a statement asks for; None for the newest.
+    """Give the version that an address or an `as of` clause names; None for the newest.
 
-    Args:
-        parts: the relation's name; an address before it may say the version as well.
-        version: what `version as of` says; None if the statement has none there.
-        timestamp: the expression of `timestamp as of`, as Spark writes it; empty if there is none.
-        zone: the session's time zone, for texts that have none; empty if it cannot be told.
-
-    Raises:
-        QueryError: the clause is no literal of a date or time.
+    `zone` is the session's time zone, for timestamps without one; empty if unknown. Raises a
+    `QueryError` if the clause is no literal of a date or time.
     """
     if version is not None:
         # Spark's clause takes a number or a text; a tag never looks like a number.
