@@ -15,39 +15,19 @@ _SAME_ROWS = frozenset({"compact", "comment", "index", "properties"})
 
 
 def changed_at(state: State, uuid: str) -> datetime:
-    """Tell when the rows of a dataset last changed; opens no data file.
+    """Tell when rows last changed, by the store's clock (aware, UTC), without opening a data file.
 
-    What another program wrote changed when its document was written.
-
-    Args:
-        state: the dataset's scope.
-        uuid: the dataset.
-
-    Returns:
-        The time by the store's clock; aware, UTC.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ForeignWriterError: nobody can tell what it holds.
+    For a dataset of another program it is the time of its document.
     """
     entry = last_change(state, uuid)
     return _written_at(state.store, uuid) if entry is None else entry.time
 
 
 def last_change(state: State, uuid: str) -> LogEntry | None:
-    """Find the commit that last changed a dataset's rows, not their files, comments or indices.
+    """Find the commit that last changed a dataset's rows, not its files, comments or indices.
 
-    Args:
-        state: the dataset's scope.
-        uuid: a dataset of it.
-
-    Returns:
-        The log entry; None if another program wrote the dataset.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ForeignWriterError: nobody can tell what it holds.
-        FormatError: a log entry that could tell is damaged.
+    None if another program wrote the dataset. Raises a `ForeignWriterError` if its contents are
+    unknown, or a `FormatError` if a log entry that could tell is damaged.
     """
     item = state.dataset(uuid)
     if item.entry is None or item.foreign:

@@ -13,19 +13,12 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class DatasetStats:
-    """The size of one dataset, or of several together.
+    """The size of one dataset, or of several together."""
 
-    Attributes:
-        rows: stored rows, overlaid ones included.
-        files: data files.
-        bytes: their size in bytes.
-        partitions: physical partitions with a file; a dataset that has no partition columns is one.
-    """
-
-    rows: int
+    rows: int  # stored rows, including overlaid ones
     files: int
     bytes: int
-    partitions: int
+    partitions: int  # physical ones with a file; 1 for a dataset without partition columns
 
     def as_dict(self) -> dict[str, Any]:
         """Give them as data that JSON can hold."""
@@ -33,20 +26,9 @@ class DatasetStats:
 
 
 def collect_stats(state: State, snapshots: Mapping[str, Snapshot]) -> dict[str, DatasetStats]:
-    """Tell how large datasets are.
+    """Tell how large datasets are, by the given names in their order.
 
-    Opens nothing but the footers of files whose rows no snapshot knows: those of other programs.
-
-    Args:
-        state: the scope at some version.
-        snapshots: datasets of it, by any name.
-
-    Returns:
-        The sizes, by the same names in the same order.
-
-    Raises:
-        FormatError: a footer is damaged.
-        ObjectNotFoundError: a file is missing.
+    Opens only footers of files of other programs, whose rows no snapshot knows.
     """
     with state.reading():
         return {name: _stats(state.store, snapshot) for name, snapshot in snapshots.items()}
