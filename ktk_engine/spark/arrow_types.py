@@ -50,16 +50,10 @@ _SIMPLE: tuple[tuple[object, st.DataType], ...] = (
 
 
 def spark_type(arrow: pa.DataType) -> st.DataType:
-    """The Spark type in which a column of a type class is read.
+    """The Spark type of a type class: the class decides, not the width of the Arrow type.
 
-    Args:
-        arrow: any Arrow type; its class decides, not its width.
-
-    Returns:
-        For instance bigint for every signed integer, decimal(20,0) for every unsigned one.
-
-    Raises:
-        TypeClassError: Spark has no type for it.
+    So every signed integer is bigint and every unsigned one decimal(20,0). Raises a
+    `TypeClassError` if Spark has no type.
     """
     normal = normalize(arrow)
     for candidate, spark in _SIMPLE:
@@ -109,20 +103,16 @@ def _spark_field(field: pa.Field) -> st.StructField:
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands rows to Python, in a session in UTC.
+    """The Arrow schema in which Spark passes rows to Python, in a session in UTC.
 
-    Types that no file can hold are in it as what they are (`TypeWithoutClass`), for the gate to
-    refuse. The key of a map that is always empty is text.
+    Types that no file can hold are in it as `TypeWithoutClass`, for the gate to refuse. The key of
+    a map that is always empty is text.
     """
     return pa.schema([pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields])
 
 
 def type_in_sql(session: SparkSession, text: str) -> pa.DataType | None:
-    """Give the Arrow type that a text names in Spark's SQL; see `arrow_schema`.
-
-    Returns:
-        The type, or None if Spark knows no type of this name either.
-    """
+    """Give the Arrow type of a type name in Spark's SQL (see `arrow_schema`); None if unknown."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -166,14 +156,10 @@ def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
 
 
 def seen_by_spark(table: pa.Table) -> pa.Table:
-    """Give rows the types that they have once Spark has read them and hands them to Python.
+    """Give rows in container types the types that they have after a round trip through Spark.
 
-    Args:
-        table: rows in the containers of their classes.
-
-    Raises:
-        TypeClassError: Spark has no type for a column.
-        DataError: its type does not hold a value.
+    Raises a `TypeClassError` if Spark has no type for a column, or a `DataError` if its type does
+    not hold a value.
     """
     target = arrow_schema(spark_schema(table.schema))
     return pa.Table.from_arrays(
@@ -185,15 +171,7 @@ _Values = TypeVar("_Values", pa.Array, pa.ChunkedArray)
 
 
 def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
-    """Bring a column in the container of its class to the type that Spark takes.
-
-    Args:
-        values: the column.
-        target: its name, and the type in Spark.
-
-    Raises:
-        DataError: a value does not fit; the message names the column.
-    """
+    """Cast a column from its container to Spark's type; a `DataError` if a value does not fit."""
     if values.type.equals(target.type):
         return values
     try:
@@ -210,9 +188,5 @@ def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
 
 
 def type_names(schema: st.StructType) -> dict[str, str]:
-    """Name the types of Spark's columns, in their order.
-
-    Args:
-        schema: the columns of a query.
-    """
+    """Name the types of a query's columns, in order."""
     return {field.name: field.dataType.simpleString() for field in schema.fields}

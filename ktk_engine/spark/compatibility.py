@@ -1,6 +1,6 @@
-"""What differs between the versions of Spark, from 3.5 on: nothing else asks for a version.
+"""All differences between the versions of Spark, from 3.5 on: no other module checks a version.
 
-Whatever is not here is the same in all of them. See docs/spark.md, Versions.
+See docs/spark.md, Versions.
 """
 
 from __future__ import annotations
@@ -49,14 +49,9 @@ def known_settings(
 
 
 def submit_options(spark_home: Path, conf_folder: str | None) -> tuple[list[str], str]:
-    """Say how Spark reads its own defaults beside a file of settings.
+    """Make Spark read its own defaults in addition to a file of settings.
 
-    Args:
-        spark_home: where Spark is installed.
-        conf_folder: the environment's SPARK_CONF_DIR.
-
-    Returns:
-        Options of Spark's launcher, and lines to go before those of the file.
+    Gives options of Spark's launcher, and lines to put before those of the file.
     """
     if spark_version() >= (4, 0):
         return ["--load-spark-defaults"], ""
@@ -78,10 +73,9 @@ def widens_when_reading() -> bool:
 
 
 def to_arrow_type(type_: DataType) -> pa.DataType:
-    """Give the Arrow type in which Spark hands values to Python, instants in UTC.
+    """Give the Arrow type in which Spark passes values to Python, instants in UTC.
 
-    Raises:
-        PySparkTypeError: there is none.
+    Raises a `PySparkTypeError` if there is none.
     """
     import pyspark  # noqa: F401
     from pyspark.sql.pandas import types
@@ -144,10 +138,9 @@ def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) ->
 
 
 def classic_class(session: SparkSession, name: str) -> Any:
-    """Give a class of the JVM's package with classic sessions and their frames.
+    """Give a class from the JVM package of classic sessions and frames, by its full name.
 
-    By its whole name: each part of one that is asked for alone is looked for in all of Spark's
-    archives.
+    For a name given part by part, py4j searches all of Spark's archives for each part.
     """
     package = "classic." if spark_version() >= (4, 0) else ""
     return getattr(session._jvm, f"org.apache.spark.sql.{package}{name}")
@@ -183,14 +176,7 @@ def message_of(error: PySparkException) -> str:
 
 
 def unread_file(text: str) -> tuple[str, bool] | None:
-    """Find the file that Spark could not read.
-
-    Args:
-        text: what Spark says of a failed job.
-
-    Returns:
-        The file's URI, and whether it is missing; None if Spark names none.
-    """
+    """Find in a failed job's error the URI of an unreadable file, and whether it is missing."""
     if spark_version() < (4, 0) and (gone := _GONE_35.search(text)):
         return gone[1], True
     found = (_FAILED if spark_version() >= (4, 0) else _FAILED_35).search(text)
@@ -198,10 +184,10 @@ def unread_file(text: str) -> tuple[str, bool] | None:
 
 
 def interrupt_all(session: SparkSession) -> None:
-    """Cancel the jobs that belong to a session, whichever thread started them.
+    """Cancel the jobs of a session, no matter which thread started them.
 
-    Before 4.0 Spark does not know which jobs those are; jobs of the thread's group are cancelled
-    by their group.
+    Before 4.0 Spark does not know which jobs those are; it then cancels the jobs of the thread's
+    group.
     """
     if spark_version() >= (4, 0):
         session.interruptAll()

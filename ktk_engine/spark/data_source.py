@@ -1,6 +1,6 @@
-"""A source of Spark 4.1 and later, written in Python: `spark.read.format("ktk")`.
+"""A Python data source for Spark 4.1 and later: `spark.read.format("ktk")`.
 
-It is for plain SQL on a server whose Python has this package. Spark hands it simple filters, and no
+It serves plain SQL on a server whose Python has this package. Spark passes it simple filters but no
 columns; see docs/spark.md, A source for plain SQL.
 """
 
@@ -66,9 +66,8 @@ class KtkDataSource(datasource.DataSource):
     """Reads a cube or a table as Spark's source `ktk`.
 
     Options are `store` (an address), `cube` or `table` (a name), and `version` or `timestamp` for
-    an earlier version. All others are settings of an object store, such as `endpoint`.
+    an earlier version. All others are settings of an object store, such as `endpoint`:
 
-    Examples:
         spark.dataSource.register(KtkDataSource)
         spark.read.format("ktk").options(store="s3://b/w", cube="nyc").load()
     """

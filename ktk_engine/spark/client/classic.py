@@ -1,7 +1,6 @@
-"""A classic session: every touch of Java that Python's public interface does not offer.
+"""A classic session: all access to Java that Python's public interface does not offer.
 
-Another version of Spark may change any of it, so nothing else in the project reaches into the
-JVM.
+Any version of Spark may change it, so no other module reaches into the JVM.
 """
 
 from __future__ import annotations
@@ -55,10 +54,9 @@ def jvm_process() -> Popen[bytes] | None:
 
 
 def has_stopped(context: SparkContext) -> bool:
-    """Whether a context stopped in the JVM, as it does when its cluster gives it up.
+    """Whether a context stopped in the JVM, for instance because its cluster dropped it.
 
-    Raises:
-        OSError, Py4JError: the JVM does not answer.
+    Raises an `OSError` or a `Py4JError` if the JVM does not answer.
     """
     return bool(context._jsc.sc().isStopped())
 
@@ -69,11 +67,7 @@ def size_in_bytes(frame: DataFrame) -> int:
 
 
 class ClassicClient:
-    """What a classic session offers; see `Client`.
-
-    Args:
-        session: a classic session.
-    """
+    """What a classic session offers; see `Client`."""
 
     takes_manifests = True
     shows_plans = True
@@ -137,10 +131,10 @@ class ClassicClient:
         return {key for key in keys if settings.contains(key)}
 
     def answer_at_once(self) -> None:
-        """Let Java's answers to calls not wait in the sockets that there are now.
+        """Disable Nagle's algorithm for Java's answers on the sockets that exist now.
 
-        py4j writes what is longer than 8 kB in parts, and leaves Nagle's algorithm on: the last
-        part waits for Python's system to acknowledge the first, which takes it 40 ms.
+        py4j writes answers above 8 kB in parts and leaves it enabled, so the last part waits 40 ms
+        for a delayed acknowledgement of the first.
         """
         jvm: Any = self.session._jvm
         with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
@@ -183,9 +177,9 @@ class ClassicClient:
         java_session(self.session).sessionState().sqlParser().parsePlan(sql)
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Give columns by name; `DataFrame.select` would ask Java three times for each.
+        """Select columns by name in one call of Java; `DataFrame.select` makes three per name.
 
-        A list of Python's would take a call for each name: Java gets one text, and splits it.
+        A Python list also costs a call per name, so Java gets one text and splits it.
         """
         import pyspark  # noqa: F401
         from pyspark.sql import DataFrame

@@ -21,11 +21,7 @@ _INTERRUPT = "spark.job.interruptOnCancel"
 
 
 class ClassicJobs:
-    """A group of Java's; see `JobGroup`.
-
-    Args:
-        session: the thread's classic session.
-    """
+    """A job group of Spark; see `JobGroup`."""
 
     def __init__(self, session: SparkSession) -> None:
         self.name = f"ktk-{uuid.uuid4().hex}"

@@ -55,14 +55,10 @@ _known: dict[str, _Known] = {}  # by the ids of sessions
 
 
 def open_session(connection: Any, user: str | None = None) -> SparkSession:
-    """Open a session of its own on a server, which is closed at the end of this process.
+    """Open a new session on a server, which closes when this process ends.
 
-    Args:
-        connection: the server's address as PySpark has it, or what made a connection to it.
-        user: whose session it is; None for what the address or the system says.
-
-    Raises:
-        ImportError: a package that Spark Connect needs is missing.
+    `user` overrides the user of the address or the system. Raises an `ImportError` if a package of
+    Spark Connect is missing.
     """
     import pyspark  # noqa: F401
     from pyspark.sql.connect.session import SparkSession
@@ -93,11 +89,7 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 
 class ConnectClient:
-    """What a session of Spark Connect offers; see `Client`.
-
-    Args:
-        session: a session of Spark Connect.
-    """
+    """What a session of Spark Connect offers; see `Client`."""
 
     takes_manifests = False
     shows_plans = False

@@ -11,12 +11,7 @@ from ktk_engine.spark.client.protocol import GroupWork
 
 
 class ConnectJobs:
-    """What has a tag of its own, and all else that its sessions run; see `JobGroup`.
-
-    Args:
-        session: the thread's session.
-        master: where its jobs run.
-    """
+    """Jobs under a tag of their own, in place of job groups; see `JobGroup`."""
 
     def __init__(self, session: Any, master: str) -> None:
         self.name = f"ktk-{uuid.uuid4().hex}"

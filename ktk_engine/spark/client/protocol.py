@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupWork:
-    """How far the jobs of a group are, together.
+    """The progress of all jobs of a group."""
 
-    Attributes:
-        tasks: how many tasks are done.
-        rows: rows that were read of files and other sources; 0 if that cannot be told.
-        bytes: what these took there.
-        shuffled: rows that have come to stages that pass none on.
-        is_last: whether such a stage runs.
-    """
-
-    tasks: int
-    rows: int
-    bytes: int
-    shuffled: int
-    is_last: bool
+    tasks: int  # finished tasks
+    rows: int  # read from files and other sources; 0 if unknown
+    bytes: int  # size of these rows
+    shuffled: int  # rows that reached a final stage
+    is_last: bool  # whether a final stage runs
 
 
 class JobGroup(Protocol):
@@ -41,11 +33,7 @@ class JobGroup(Protocol):
         """Where its jobs run; empty if that cannot be told."""
 
     def begin(self, description: str) -> None:
-        """Put the jobs that the calling thread starts from now on into the group.
-
-        Args:
-            description: what Spark shows of each of them.
-        """
+        """Put the jobs that the calling thread starts from now on into the group."""
 
     def include(self, session: SparkSession) -> None:
         """Count another session's jobs to the group; its thread calls this."""
@@ -117,11 +105,7 @@ class Client(Protocol):
         """Make this session the thread's active one, over a block."""
 
     def check_syntax(self, sql: str) -> None:
-        """Let Spark's parser refuse a statement that it cannot read; it runs nothing.
-
-        Raises:
-            ParseException: Spark's own, with the text and the place of the error.
-        """
+        """Parse a statement without running it; raises Spark's `ParseException`."""
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Give columns of a frame by name, whatever characters the names hold."""
@@ -132,8 +116,7 @@ class Client(Protocol):
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
         """Whether conditions on rows give the same answer each time.
 
-        Raises:
-            AnalysisException: they are none, for instance since a column is unknown.
+        Raises Spark's `AnalysisException` if one is invalid, for instance for an unknown column.
         """
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:

@@ -1,4 +1,4 @@
-"""Chooses how Spark answers a plan: by its own reader, or by tasks, in workers or here.
+"""Chooses how Spark answers a plan: with its own reader, or with tasks, in workers or here.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -60,20 +60,11 @@ def plan_frame(
     compute_small: bool = False,
     aggregated: bool = False,
 ) -> DataFrame:
-    """Give the frame that answers a plan.
+    """Give a frame of the plan's columns, in order, and of its address if requested.
 
-    Args:
-        scanner: the session, the store, and what is known of its files.
-        plan: any plan.
-        with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
-        compute_small: compute a small answer now, in this process: no Python worker starts.
-        aggregated: whether its rows are only aggregated: a few then need no exchange.
-
-    Returns:
-        A frame with the plan's columns, in order; with the address after them where asked.
-
-    Raises:
-        FormatError: a partition value that is needed cannot be read.
+    `compute_small` computes a small answer now, in this process, so that no Python worker starts.
+    `aggregated` says that the rows are only aggregated, so that a few need no exchange. Raises a
+    `FormatError` if a partition value that is needed is unreadable.
     """
     if plan.limit is None:
         return _all_rows(scanner, plan, with_address, compute_small, aggregated)
@@ -114,12 +105,7 @@ def _all_rows(
 
 
 def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
-    """Tell whether Spark's own reader gives all rows of a dataset.
-
-    Args:
-        scanner: where.
-        snapshot: the dataset.
-    """
+    """Tell whether Spark's own reader gives all rows of a dataset."""
 
     def found() -> pa.Array:
         (item,) = plan_dataset(snapshot, 0).datasets

@@ -1,4 +1,4 @@
-"""Lets Spark's own reader read exactly the chosen files of a snapshot.
+"""Makes Spark's own reader read exactly the chosen files of a snapshot.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -52,31 +52,17 @@ UNBOUNDED = {
 
 @dataclass(frozen=True)
 class Scanner:
-    """Makes relations in one Spark session.
-
-    Attributes:
-        session: where the relations live.
-        store: where the files live.
-        scratch: folder for manifests.
-        footers: what is known of data files of other writers.
-    """
+    """Makes relations in one Spark session."""
 
     session: SparkSession
     store: ObjectStore
-    scratch: Path
-    footers: FooterCache = field(default_factory=FooterCache)
+    scratch: Path  # folder for manifests
+    footers: FooterCache = field(default_factory=FooterCache)  # of data files of other writers
 
     def scan(self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> DataFrame | None:
-        """Give the rows of some files of a dataset, as Spark's own reader reads them.
+        """Give rows of some of `snapshot.files` as Spark's reader reads them, columns in order.
 
-        Args:
-            snapshot: the dataset.
-            files: rows of `snapshot.files`.
-            columns: the columns to give, partition columns among them where wanted.
-
-        Returns:
-            A frame with the columns in the given order, in the Spark types of their classes; None
-            if Spark does not read all of them right.
+        None if Spark reads a file wrong.
         """
         kinds = self._kinds(snapshot, files, columns)
         if kinds is None:
@@ -99,10 +85,7 @@ class Scanner:
     def _kinds(
         self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]
     ) -> list[tuple[pa.Table, dict[str, st.DataType]]] | None:
-        """Sort files by the types with which Spark reads data columns, and by who wrote them.
-
-        None if Spark does not read all of them right.
-        """
+        """Group files by writer and the types in which Spark reads them; None if it cannot."""
         keys = snapshot.partition_keys
         if not self.reads_folders:
             return None

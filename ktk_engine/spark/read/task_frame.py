@@ -1,4 +1,4 @@
-"""Runs tasks in Spark's Python workers: a few tasks a Spark task, their rows a frame.
+"""Runs tasks in Spark's Python workers, a few per Spark task, and gives their rows as a frame.
 
 See docs/design/reading.md, Tasks in Spark.
 """
@@ -37,17 +37,9 @@ _NO_LIMIT = 2**63 - 1
 def task_frame(
     session: SparkSession, store: ObjectStore, tasks: Sequence[Task], schema: pa.Schema
 ) -> DataFrame:
-    """Give the rows of tasks as a frame; nothing is computed yet.
+    """Give the rows of tasks as a lazy frame, in the Spark types of the classes of `schema`.
 
-    Args:
-        session: where they run.
-        store: where the files lie; goes to the executors.
-        tasks: the tasks; their columns are those of `schema`.
-        schema: columns in the types of their classes.
-
-    Returns:
-        A frame with the columns in order, in the Spark types of their classes. Timestamps with
-        more than microseconds are an error: nothing is cut off.
+    Timestamps finer than microseconds are an error: they are never truncated.
     """
     result = spark_schema(schema)
     if not tasks:
@@ -88,13 +80,7 @@ def _folder_of_here(elsewhere: bool) -> Iterator[None]:
 def run_group(
     store: ObjectStore, tasks: Sequence[Task], target: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of some tasks in the types that Spark takes.
-
-    Args:
-        store: where the files lie.
-        tasks: the tasks, one after the other.
-        target: their columns in Spark's types.
-    """
+    """Give the rows of some tasks in order, in Spark's types."""
     run = MergeRun(store, _NO_LIMIT)
     for task in tasks:
         for batch in merge(run, task):
@@ -119,10 +105,10 @@ def _grouped(tasks: Sequence[Task], most: int) -> list[list[Task]]:
 
 
 def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int) -> int:
-    """How many numbers go into each group, so that Spark guesses whether the frame is small.
+    """The number of rows of input per group, from which Spark estimates whether the frame is small.
 
-    Spark takes what comes out of a function for as large as what goes in, and broadcasts a side
-    of a join that is below its threshold. Of a condition it guesses nothing: one number is left.
+    Spark assumes that a function's output is as large as its input, and broadcasts the side of a
+    join that is below its threshold. It estimates nothing for a condition, which leaves one number.
     """
     total = sum(task.bytes for task in tasks)
     threshold = session.conf.get("spark.sql.autoBroadcastJoinThreshold", "10m") or "10m"

@@ -43,18 +43,10 @@ _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
 def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Open a session of its own on a server of Spark Connect.
+    """Open a session of its own on a Spark Connect server, `sc://host:port/;token=...`.
 
-    Args:
-        remote: the server's address, as PySpark has it: `sc://host:port/;token=...`.
-        settings: of the session, beside those that plans rely on.
-
-    Returns:
-        A session that no other program has.
-
-    Raises:
-        SessionError: a package is missing, the server does not answer or is too old, or this
-            process has started Spark itself.
+    Raises a `SessionError` if a package is missing, if the server does not answer or is too old, or
+    if this process has started Spark itself.
     """
     if _is_classic_running():
         raise SessionError(
@@ -100,10 +92,9 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
 
 
 def any_session() -> SparkSession:
-    """Give the session of this process: that which runs, one of SPARK_REMOTE's, or start Spark.
+    """Give the running session, or connect to SPARK_REMOTE, or start Spark.
 
-    Raises:
-        SessionError: as for `connect_session` and `start_session`.
+    Raises a `SessionError`, as `connect_session` and `start_session` do.
     """
     remote = os.environ.get("SPARK_REMOTE", "")
     if not _is_classic_running():
@@ -133,15 +124,7 @@ def shown(remote: str) -> str:
 
 
 def server_problem(host: str, port: int) -> str:
-    """Say, within five seconds, that nothing listens where a server should be.
-
-    Args:
-        host: its name or address.
-        port: where it listens.
-
-    Returns:
-        A sentence; empty if something does, or a proxy is asked in our place.
-    """
+    """Say, within five seconds, that no server listens; empty if one does, or behind a proxy."""
     if any(os.environ.get(name) for name in _PROXIES):
         return ""
     problem = address_problem(host, port)
@@ -150,10 +133,9 @@ def server_problem(host: str, port: int) -> str:
 
 
 def is_gone(session: SparkSession) -> bool:
-    """Whether a server has forgotten a session, which was idle for long, or has been started anew.
+    """Whether a server restarted, or dropped an idle session.
 
-    Raises:
-        PySparkException: it cannot be asked.
+    Raises a `PySparkException` if the server does not answer.
     """
     if session.client.is_closed:
         return True

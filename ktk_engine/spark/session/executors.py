@@ -1,4 +1,4 @@
-"""The engine where tasks run: it goes there by itself, and says what it does not find there.
+"""The engine on executors: this package is sent there, and reports what it lacks there.
 
 Executors of a cluster have Spark, pyarrow and numpy, but not this package.
 """
@@ -37,12 +37,9 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def map_in_workers(
     frame: DataFrame, function: Callable[[Batches], Batches], schema: StructType | str
 ) -> DataFrame:
-    """Let a function of this package run over a frame's rows, in Spark's Python workers.
+    """Map a function of this package over the Arrow batches of a frame in Spark's Python workers.
 
-    Args:
-        frame: the rows that it is given; its session may be one that somebody else made.
-        function: takes and gives Arrow batches.
-        schema: what it gives.
+    The frame's session may come from the host program.
     """
     ship_engine(frame.sparkSession)
     names = frame.columns
@@ -62,13 +59,10 @@ def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Cal
 
 
 def ship_engine(session: SparkSession) -> None:
-    """Send this package to executors, unless they have it from this process already.
+    """Send this package to executors, unless this process has done so already.
 
-    There it comes before an installed package of this name, which may be another version. Workers
-    on this machine need none if a new interpreter finds what this one has.
-
-    Args:
-        session: any session.
+    There it takes precedence over an installed version. Workers on this machine need none if a new
+    interpreter finds the same package.
     """
     client = client_of(session)
     if client.runs_this_python and workers_find_engine():

@@ -1,7 +1,7 @@
-"""Starts the JVM of this process: settings go to it by a file, its output wherever it is wanted.
+"""Starts the JVM of this process, with settings in a file and with its output redirected.
 
-PySpark would make every setting an argument of the JVM, keys of object stores among them, and
-arguments of a process are visible to every user of the machine.
+PySpark would pass every setting as an argument of the JVM, including keys of object stores, and
+every user of the machine can see arguments of a process.
 """
 
 from __future__ import annotations
@@ -30,18 +30,11 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 def start_gateway(
     settings: Mapping[str, str], folder: Path, tell: Callable[[str], None] | None = None
 ) -> None:
-    """Start the JVM, unless PySpark has one already.
+    """Start the JVM in which PySpark then makes its sessions, unless PySpark has one already.
 
-    PySpark's sessions are made in it from then on.
-
-    Args:
-        settings: Spark's settings, of which some are Java's options.
-        folder: of this process, for a file with them that is gone when the JVM runs.
-        tell: gets each line that the JVM and Python's workers print, in a thread of its own;
-            None leaves them on the console.
-
-    Raises:
-        RuntimeError: the JVM did not start; the message holds what it said last.
+    `folder` holds a file with the settings, which is deleted once the JVM runs. `tell` gets each
+    line that the JVM and Python workers print, in a thread of its own; None leaves them on the
+    console. A `RuntimeError` has the last output of a JVM that did not start.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

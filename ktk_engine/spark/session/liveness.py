@@ -1,6 +1,6 @@
-"""Whether Spark is there: the cluster's master, its own process, its context.
+"""Whether Spark is alive: the cluster's master, its own process, its context.
 
-Spark itself waits a minute for a master that does not answer, and for ever for one that is lost.
+Spark itself waits a minute for a master that does not answer, and forever for a lost one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,7 @@ _QUESTION = struct.pack(">qbi", 8 + 1 + 4 + len(_NAME), 6, len(_NAME)) + _NAME
 
 
 def check_master(master: str) -> None:
-    """Go no further if a cluster's master does not answer; see `master_problem`.
-
-    Raises:
-        SessionError: within ten seconds; it names the address.
-    """
+    """Raise a `SessionError` within ten seconds if a cluster's master does not answer."""
     if problem := master_problem(master):
         raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
@@ -70,12 +66,8 @@ def _end_of_process(process: Popen[bytes] | None) -> str:
 def master_problem(master: str) -> str:
     """Say, within ten seconds, that a cluster's master does not answer; of several, one is enough.
 
-    Args:
-        master: Spark's setting. `spark://` is asked for an answer, `k8s://` for a connection; what
-            is here (`local[*]`) or has no address of its own (`yarn`) is not asked.
-
-    Returns:
-        A sentence with the address; empty if it answers, or is not asked.
+    A `spark://` master has to answer, and a `k8s://` one to accept a connection. Local masters and
+    those without an address (`yarn`) pass unchecked.
     """
     kubernetes = _KUBERNETES.fullmatch(master)
     if kubernetes:
@@ -111,11 +103,7 @@ def master_problem(master: str) -> str:
 def address_problem(host: str, port: int, is_master: bool = False) -> str:
     """Say, within ten seconds, what is wrong with a server; empty if it is there.
 
-    Args:
-        host: its name or address.
-        port: where it listens.
-        is_master: whether it is a Spark master, which is asked for an answer; of others a
-            connection is enough.
+    A Spark master has to answer; any other server only has to accept a connection.
     """
     try:
         with socket.create_connection((host, port), _PATIENCE) as connection:

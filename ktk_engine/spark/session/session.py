@@ -104,23 +104,14 @@ def start_session(
     tell: Callable[[str], None] | None = None,
     java_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """Start the Spark session of this process, or give the one that runs.
+    """Start the Spark session of this process, or use the running one.
 
-    A session that the host program made stays the host's: only the settings that plans rely on
-    are set, on a new session over the same context.
-
-    Args:
-        settings: Spark settings that override `DEFAULT_SETTINGS`.
-        tell: gets each line that the JVM prints; None prints them, but for what Java says of its
-            own modules. The environment variable KTK_SPARK_LOG_LEVEL leaves all on the console.
-        java_options: for the JVM; None lets it start from the archive of `class_archive`.
-
-    Returns:
-        A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
-
-    Raises:
-        SessionError: Java is missing or too old, the master does not answer, or Spark did not
-            start.
+    A session of the host program stays unchanged: a new one over its context gets the settings that
+    plans rely on (`REQUIRED_SETTINGS`). `tell` gets each line that the JVM prints; None prints all
+    but Java's warnings about its own modules. The environment variable KTK_SPARK_LOG_LEVEL leaves
+    all lines on the console. Without `java_options` the JVM starts from the archive of
+    `class_archive`. Raises a `SessionError` if Java is missing or too old, or if the master or
+    Spark does not start.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -153,17 +144,17 @@ def session_zone(session: SparkSession) -> str:
 
 
 def new_session(session: SparkSession) -> SparkSession:
-    """Give a session with settings and temporary views of its own over the same context.
+    """Give a session with settings and temporary views of its own over the same context, in 2 ms.
 
-    Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
+    Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
     return with_defaults(client_of(session).new_session())
 
 
 def session_for_frames(session: SparkSession) -> SparkSession:
-    """Give a session whose frames meet those of a session: a new one, but over Spark Connect.
+    """Give a new session whose frames can be joined with those of a session.
 
-    There it is the session itself, and what its rows depend on stays its owner's choice.
+    Over Spark Connect it is the session itself, whose settings stay its owner's choice.
     """
     return _with_required(session) if is_connect(session) else new_session(session)
 
@@ -202,9 +193,9 @@ def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> 
 def _scratch_settings(
     scratch: Path, java_options: Sequence[str], keeps_tables: bool, here: bool
 ) -> dict[str, str]:
-    """Settings that name the scratch folder, but not for tables that outlive the process.
+    """Settings that name the scratch folder, except for tables that outlive the process.
 
-    Executors elsewhere have folders of their own.
+    Executors on other machines have folders of their own.
     """
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get(_LOG_LEVEL, "OFF")

@@ -26,15 +26,13 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 @contextmanager
 def spark_job() -> Iterator[None]:
-    """Let what a job of Spark's raises be an error of this library.
+    """Turn the errors of a Spark job into errors of this library.
 
-    Raises:
-        KeyboardInterrupt: it was cancelled by one. While PySpark fetches Arrow batches it raises
-            the cancelled job's error in its place.
-        FormatError: it met a data file that it could not read, for instance because a page does
-            not fit its checksum. The message names the file.
-        ObjectNotFoundError: a data file is missing.
-        KtkError: what this library raised in a Python worker.
+    - `KeyboardInterrupt` if one cancelled the job, in whose place PySpark raises the job's error
+      while it fetches Arrow batches.
+    - `FormatError` for an unreadable data file, with its name, for instance for a wrong checksum.
+    - `ObjectNotFoundError` for a missing data file.
+    - `KtkError` that this library raised in a Python worker.
     """
     try:
         yield
@@ -58,12 +56,9 @@ def spark_job() -> Iterator[None]:
 
 
 def worker_error(text: str) -> KtkError | None:
-    """Give the error of this library that a Python worker ended with; None if it was another.
+    """Find in a worker's traceback the error of this library; None for any other error.
 
-    One that could not even start is the session's.
-
-    Args:
-        text: what Spark says, with the worker's traceback.
+    A worker that could not start has a `SessionError`.
     """
     found = _OURS.findall(text)
     if not found:

@@ -18,14 +18,7 @@ _SETTING = "`spark.pyspark.python` in the profile's server_side_parameters"
 
 
 def unfit_workers(text: str) -> str:
-    """Say why Python workers could not start.
-
-    Args:
-        text: what Spark says of a failed job.
-
-    Returns:
-        The message; empty if that was not the reason.
-    """
+    """Say from the error of a failed job why Python workers could not start; empty if they did."""
     here = ".".join(platform.python_version_tuple()[:2])
     if found := _VERSIONS.search(text):
         return _other_version(f"{found[1]}.{found[2]}", here)

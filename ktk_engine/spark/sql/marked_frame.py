@@ -14,15 +14,9 @@ if TYPE_CHECKING:
 
 
 def marked_frame(session: SparkSession, scratch: Path, schema: pa.Schema, marker: str) -> DataFrame:
-    """Give columns over no files, marked so that a plan shows where they stand.
+    """Give columns over no files, with a marking column that only the plan shows.
 
-    A relation of files, since Spark would optimise an empty local one away.
-
-    Args:
-        session: a classic session.
-        scratch: folder of this process.
-        schema: the columns.
-        marker: name of the marking column, which is in the plan and not in the frame.
+    It is a relation of files, since Spark would optimize an empty local one away.
     """
     folder = scratch / "empty"
     folder.mkdir(parents=True, exist_ok=True)

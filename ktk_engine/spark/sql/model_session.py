@@ -21,12 +21,8 @@ def model_session(
 ) -> SparkSession:
     """Give a Spark session whose `sql` and `table` find `schema.name` in the stores.
 
-    Everything else is the session's own. Statements that write go to Spark, which knows no
-    relation of a store: anyone who gets this session gives rows back instead.
-
-    Args:
-        relations: the session to use, with its stores.
-        tell: gets the plan of each cube that a statement reads.
+    Statements that write go to Spark, which does not know the stores: models return rows instead.
+    `tell` gets the plan of each cube that a statement reads.
     """
     if is_connect(relations.session):
         return _of_connect(relations, tell)
@@ -42,12 +38,9 @@ class _FindingRelations:
     def sql(
         self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
     ) -> DataFrame:
-        """Run a statement; a query's cubes are planned for it.
+        """Run a statement with parameters (`:name` or `?`), and plan a query's cubes for it.
 
-        Args:
-            sqlQuery: one statement.
-            args: values of its parameters, `:name` or `?`.
-            kwargs: what is in braces in the text; such a text is Spark's alone.
+        A text with fields in braces (`kwargs`) goes to Spark unchanged.
         """
         sparks = self._relations.session.sql
         if kwargs:
@@ -58,11 +51,7 @@ class _FindingRelations:
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
-        """Give the rows of a relation.
-
-        Args:
-            tableName: `schema.name`, quoted where SQL wants it.
-        """
+        """Give the rows of a relation; `tableName` is `schema.name`, quoted as in SQL."""
         return self._planned(read_statement(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:

@@ -1,4 +1,4 @@
-"""Parquet files as a source: read by Spark where it reads all of them right, else by tasks.
+"""Parquet files as a source: Spark reads them if it reads all of them correctly, else tasks do.
 
 See docs/sources.md, Parquet files of any writer.
 """
@@ -50,19 +50,10 @@ _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 def open_parquet_source(
     known: KnownStores, address: FileAddress, name: str
 ) -> ParquetSource | None:
-    """Look at parquet files of this machine.
+    """Open parquet files of this machine; None if there are none, since they may be elsewhere.
 
-    Args:
-        known: gets the files' footers, for this statement.
-        address: where they are.
-        name: what people call the source.
-
-    Returns:
-        None if there are none here: another file system may have them.
-
-    Raises:
-        ConfigurationError: their columns or folders cannot be joined.
-        FormatError: a file is no parquet file, or cannot be read.
+    Raises a `ConfigurationError` if their columns or folders do not fit together, or a
+    `FormatError` if a file is unreadable or no parquet file.
     """
     options = given_options(address)
     recursive = options.get(_RECURSIVE, "").lower() == "true"
@@ -76,17 +67,11 @@ def open_parquet_source(
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """Parquet files of this machine.
-
-    Attributes:
-        address: where they are.
-        files: what they have.
-        known: their footers.
-    """
+    """Parquet files of this machine."""
 
     address: FileAddress
     files: PlainFiles
-    known: MetadataCache = field(compare=False, repr=False)
+    known: MetadataCache = field(compare=False, repr=False)  # footers of the files
 
     @cached_property
     def obstacle(self) -> str:
@@ -114,11 +99,7 @@ class ParquetSource:
         return frozenset(read_type(t, physical) for physical in types)
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """Give the rows as Spark reads them; only without an `obstacle`.
-
-        Args:
-            session: where they are read.
-        """
+        """Give the rows as Spark reads them; only without an `obstacle`."""
         folders, fields = self.files.snapshot.partition_keys, []
         types = {column.name: spark_type(column.type) for column in self.files.schema}
         for name, own in types.items():
@@ -134,9 +115,8 @@ class ParquetSource:
     def plannable(self) -> Plannable:
         """Give them as a relation that tasks read.
 
-        Raises:
-            ConfigurationError: they are to be read in a way that only Spark knows, or in letters
-                that tell apart what SQL does not.
+        Raises a `ConfigurationError` if reader options need Spark, or if names of columns differ
+        only in letter case.
         """
         files = self.files
         for option in given_options(self.address):

@@ -1,6 +1,6 @@
-"""Reads plain files, a source of somebody else's.
+"""Reads plain files of other programs as a source.
 
-Spark reads CSV and JSON files, and parquet files that it reads right: `parquet_files` tells.
+Spark reads CSV and JSON files, and parquet files that it reads correctly: see `parquet_files`.
 """
 
 from __future__ import annotations
@@ -41,20 +41,12 @@ _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
-    """Give the rows of files; their columns are read at once, rows when they are needed.
+    """Give the rows of files lazily; their columns are read now.
 
-    Columns of CSV and JSON files have the declared type, where there is one, else the one that
-    Spark infers from all rows. Parquet files, here those of other file systems, know their own.
-    Columns of folders `x=y` are text.
-
-    Args:
-        session: where the relation lives.
-        address: the files, and how to read them.
-        name: what people call them, for messages.
-
-    Raises:
-        DatasetNotFoundError: there are no such files.
-        ConfigurationError: the files lack a declared column.
+    Columns of CSV and JSON files have the declared type, or else the one that Spark infers from all
+    rows. Parquet files, here those of other file systems, know their own. Columns of folders `x=y`
+    are text. Raises a `DatasetNotFoundError` without files, or a `ConfigurationError` if they lack
+    a declared column.
     """
     options = {**_DEFAULTS[address.format], **given_options(address)}
     try:
@@ -144,10 +136,10 @@ def _without_header(
 
 
 def _with_decoded_folders(frame: DataFrame) -> DataFrame:
-    """Give columns of folders as UTF-8 has them where their names are percent-encoded.
+    """Decode columns of folders as UTF-8 where their names are percent-encoded.
 
-    Spark takes each `%XX` for the character of that number, which is right for what it writes
-    itself. Of letters beyond ASCII it encodes none: where one is encoded, another program did it.
+    Spark decodes each `%XX` to the character of that number, which is right for what it writes
+    itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
     """
     folders: dict[str, None] = {}
     for uri in frame.inputFiles():

@@ -30,12 +30,7 @@ _SPARKS_OWN = (FloatType, DoubleType, StructType, ArrayType, MapType)
 
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
-    """Split rows into those for which a condition is true, and those where it is not.
-
-    Args:
-        rows: any frame with the condition's columns.
-        condition: any condition; where it is unknown, it is not true.
-    """
+    """Split rows into those where a condition is true, and those where it is false or unknown."""
     true = F.coalesce(F.expr(to_sql(condition)), F.lit(False))
     return rows.where(true), rows.where(~true)
 

@@ -21,15 +21,11 @@ _NESTED = (st.ArrayType, st.MapType, st.StructType)
 
 
 def with_known_parts(frame: DataFrame, known: Mapping[str, pa.DataType]) -> DataFrame:
-    """Bring the fields of structs into the order that is known, since Spark joins them by place.
+    """Put the fields of structs into the known order, since Spark matches them by position.
 
     All parts may be null then (decision 32): PySpark refuses a null struct whose fields may not,
-    and Arrow a null type that may not. The keys of `map()`, which have no type, take the known
-    one, or are texts.
-
-    Args:
-        frame: the rows.
-        known: column -> the type that is known of it.
+    and Arrow a null type that may not. The keys of `map()`, which have no type, get the known one,
+    or text.
     """
     types = {}
     for field in frame.schema.fields:

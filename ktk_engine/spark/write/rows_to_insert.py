@@ -23,18 +23,11 @@ if TYPE_CHECKING:
 
 
 def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Give rows the columns of a table, as SQL does it: by position.
+    """Assign rows to a table's columns by position, as SQL does; columns without a value are null.
 
-    Fields of structs go by their names: tables keep no order of them.
-
-    Args:
-        rows: as many columns as there are names.
-        names: the table's column that each of them fills.
-        schema: the table's columns; those that are not filled are null.
-
-    Raises:
-        TypeClassError: a value has no class.
-        ConfigurationError: a struct has other fields than its column.
+    Fields of structs are matched by name, because tables do not keep their order. Raises a
+    `TypeClassError` if a value has no class, or a `ConfigurationError` if a struct has other fields
+    than its column.
     """
     given = rows.toDF(*names)
     types = {field.name: spark_type(field.type) for field in schema}
