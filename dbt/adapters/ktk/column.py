@@ -47,9 +47,5 @@ class KtkColumn(SparkColumn):
 
 
 def columns_of(schema: pa.Schema) -> list[SparkColumn]:
-    """Give the columns of a dataset or cube as dbt wants them.
-
-    Args:
-        schema: normalised Arrow types; each is named as Spark reads it.
-    """
+    """Give the columns of a dataset or cube as dbt wants them, with Spark's names of types."""
     return [KtkColumn(column=field.name, dtype=sql_name(field.type)) for field in schema]

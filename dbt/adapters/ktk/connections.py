@@ -52,13 +52,11 @@ TryLocal = Literal["none", "totals", "rows"]
 
 
 class KtkCursor:
-    """Runs one statement in the calling thread's session (DB API, as far as dbt asks for it).
+    """Runs one statement in the calling thread's session, with what dbt uses of the DB API.
 
-    Args:
-        sessions: of the process.
-        wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
-            all errors; `later` leaves it to the caller that fetches them.
-        try_local: which queries need no session where this process can answer them.
+    `wanted` is how many rows a query computes when it runs: this many, all, or none but with all
+    errors. `later` leaves it to the caller that fetches them. `try_local` says which queries need
+    no session if this process can answer them.
     """
 
     def __init__(
@@ -183,7 +181,7 @@ class _Node(NamedTuple):
 class KtkHandle:
     """What dbt keeps as the connection of a thread; no other thread uses it.
 
-    dbt makes cursors itself and tells them nothing, so the handle knows what is asked of them.
+    dbt itself makes cursors, without arguments, so the handle knows what they compute.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -193,12 +191,7 @@ class KtkHandle:
 
     @contextmanager
     def computing(self, wanted: Wanted, try_local: TryLocal) -> Iterator[None]:
-        """Let cursors that are made within a block compute these rows when they run a query.
-
-        Args:
-            wanted: see `KtkCursor`.
-            try_local: see `KtkCursor`.
-        """
+        """Set what cursors made in a block compute when they run a query; see `KtkCursor`."""
         self._wanted, self._try_local = wanted, try_local
         try:
             yield
@@ -249,9 +242,7 @@ class KtkConnectionManager(SparkConnectionManager):
     def node(self, name: str, node: Any) -> Iterator[None]:
         """Say what the calling thread works on within a block.
 
-        Args:
-            name: dbt's name for it: a node's unique id, or `master` and the like.
-            node: the node; None for work that belongs to none.
+        `name` is a node's unique id, or `master` and the like for work without a node.
         """
         thread = threading.current_thread()
         before = self._nodes.get(thread)
@@ -272,11 +263,7 @@ class KtkConnectionManager(SparkConnectionManager):
         return self._nodes.get(threading.current_thread()) or _Node("dbt", None, monotonic())
 
     def cancel_open(self) -> list[str]:
-        """Cancel what the other threads compute.
-
-        Returns:
-            The names of what they worked on.
-        """
+        """Cancel the work of all other threads, and give its names."""
         others = dict(self._nodes)
         others.pop(threading.current_thread(), None)
         for thread in others:
@@ -331,11 +318,7 @@ class KtkConnectionManager(SparkConnectionManager):
 
     @contextmanager
     def _after_header(self, sql: str) -> Iterator[str]:
-        """Run the `sql_header` that dbt writes before the query of a test; settings end with it.
-
-        Yields:
-            What is left to run.
-        """
+        """Give a test's query after its `sql_header`, whose settings end with the block."""
         from dbt.adapters.ktk.session.sql_header import after_header
 
         is_test = self.working_on().startswith(("test.", "unit_test."))

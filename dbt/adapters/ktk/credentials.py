@@ -29,54 +29,36 @@ _OF_CONNECT = ("host", "port", "use_ssl", "remote")
 
 @dataclass
 class KtkCredentials(Credentials):
-    """What a target of type `ktk` may say.
+    """The keys of a target of type `ktk`."""
 
-    Attributes:
-        schema: default schema: a folder of the store, one Kartothek store.
-        database: not used; Spark's names have two parts.
-        store: root of the warehouse; a relative path is resolved against the project's root.
-        defer_store: root of the warehouse that `--state` describes (`--defer`, `dbt clone`), if it
-            is another one; it is only read.
-        storage_options: settings of an object store, such as `endpoint` and keys; they also apply
-            to other stores of the same kind that the project names.
-        server_side_parameters: Spark settings for the session (the name is dbt-spark's).
-        query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
-            model's config of this name wins.
-        target_type: what Jinja sees as `target.type`; packages write Spark's SQL for `spark`.
-        method: `session` for a Spark of dbt's own process, `connect` for a server of Spark
-            Connect; without it, `connect` where the environment has SPARK_REMOTE. Some macros of
-            dbt-spark ask for it.
-        host: the server's name or address.
-        port: where it listens, 15002 unless it is given.
-        token: what lets one in.
-        use_ssl: whether it is spoken to over TLS; with a token it is.
-        remote: all four of them, as PySpark writes them.
-    """
-
-    schema: str = ""
+    schema: str = ""  # default schema: a folder of the store, one Kartothek store
+    # unused: Spark's names have two parts
     database: str | None = None  # type: ignore[assignment]
-    store: str = "./warehouse"
+    store: str = "./warehouse"  # root of the warehouse; relative to the project's root
+    # root of another warehouse that `--state` describes (`--defer`, `dbt clone`); only read
     defer_store: str | None = None
     # Both may hold keys of object stores: shown nowhere.
+    # settings of an object store, such as `endpoint` and keys, also for other stores of the same
+    # kind that the project names
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    # Spark settings for the session; the name comes from dbt-spark
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
+    # what Jinja sees as `target.type`; packages write Spark's SQL for `spark`
     target_type: str = "spark"
+    # `session` for a Spark in dbt's process, `connect` for a server of Spark Connect; defaults to
+    # `connect` if the environment has SPARK_REMOTE. Some macros of dbt-spark read it.
     method: str | None = None
     # Types are checked here: dbt's own check would not name the key.
     host: Any = None
-    port: Any = None
+    port: Any = None  # 15002 by default
     token: Any = field(default=None, repr=False)
-    use_ssl: Any = None
-    remote: Any = field(default=None, repr=False)
+    use_ssl: Any = None  # always with a token
+    remote: Any = field(default=None, repr=False)  # the four keys above, as PySpark writes them
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
-        """Refuse keys that mean nothing: dbt itself would keep them silently.
-
-        Raises:
-            ValidationError: with the nearest key.
-        """
+        """Refuse unknown keys, which dbt would keep silently, with a `ValidationError`."""
         data = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
         data.setdefault("database", None)
         known = {item.name for item in fields(cls)} | {"type", "threads"}
@@ -176,11 +158,11 @@ class KtkCredentials(Credentials):
 
 
 def show_target_type() -> None:
-    """Let `target.type` be what the profile's `target_type` says: `spark`, unless it says else.
+    """Make `target.type` what the profile's `target_type` says, `spark` by default.
 
-    dbt fills it with the adapter's own name, and packages then write SQL of no engine in
-    particular. The project file is rendered before there is an adapter, so it is dbt's own class
-    that has to know; it has loaded this package where there is a dbt.
+    dbt sets it to the adapter's name, for which packages write SQL of no particular engine. dbt
+    renders the project file before an adapter exists, so this patches dbt's own class, which has
+    loaded this package if dbt runs.
     """
     profiles = getattr(sys.modules.get("dbt.config.profile"), "Profile", None)
     of_dbt = getattr(profiles, "to_target_dict", None)

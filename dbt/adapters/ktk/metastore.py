@@ -13,9 +13,9 @@ from ktk_engine.types.identifier import Identifier
 
 
 class MetastoreAdapter(SparkAdapter):
-    """What dbt-spark does, where the profile configures a metastore; nothing where it does not.
+    """The behavior of dbt-spark if the profile configures a metastore; otherwise no relations.
 
-    The store is asked first, always: this answers for what it does not know.
+    dbt always looks in the store first: this class answers for what the store lacks.
     """
 
     @property
@@ -24,11 +24,7 @@ class MetastoreAdapter(SparkAdapter):
         return self.connections.sessions.has_metastore  # type: ignore[attr-defined,no-any-return]
 
     def keeps_in_metastore(self, config: Any) -> bool:
-        """Whether a node's rows go to a table of the metastore.
-
-        Args:
-            config: the node's; that of a source or the like may be no mapping.
-        """
+        """Whether a node's rows go to the metastore; a source's `config` may be no mapping."""
         if not hasattr(config, "get") or config.get("materialized") not in IN_METASTORE:
             return False
         return config.get("file_format") not in (None, "ktk") and self.has_metastore
@@ -52,11 +48,7 @@ class MetastoreAdapter(SparkAdapter):
 
 
 def python_problem(node: RelationConfig) -> str:
-    """Say that a Python model cannot be a table of the metastore, empty if it is none.
-
-    Args:
-        node: a node whose rows go to the metastore.
-    """
+    """Say that a Python model cannot be a table of the metastore; empty for other nodes."""
     if getattr(node, "language", "") != "python":
         return ""
     return (

@@ -1,5 +1,4 @@
-"""Relations: two-part names, quoted only where they have to be; an address before what lies
-elsewhere."""
+"""Relations: names of two parts, quoted only if necessary, after an address if stored elsewhere."""
 
 from __future__ import annotations
 
@@ -29,19 +28,15 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KtkRelation(SparkRelation):
-    """A relation of a store.
+    """A relation of a store."""
 
-    Attributes:
-        address: where its rows lie, if that is not the profile's store; see `source_address`.
-        version: the clause of Spark's SQL that asks for an earlier version; empty for the newest.
-        project: where the paths of sources start; None before there is an adapter.
-        functions: those of the project that the run has met; None likewise.
-    """
-
+    # where the paths of sources start; None before there is an adapter
     project: ClassVar[Project | None] = None
+    # those of the project that the run has met; None likewise
     functions: ClassVar[Functions | None] = None
+    # where its rows are stored if not in the profile's store; see `source_address`
     address: str = ""
-    version: str = ""
+    version: str = ""  # clause of Spark's SQL for an earlier version; empty for the newest
 
     def __post_init__(self) -> None:
         if self.database and self.database != self.schema:
@@ -61,16 +56,7 @@ class KtkRelation(SparkRelation):
     def create_from(
         cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any
     ) -> Self:
-        """Make the relation of a node or source.
-
-        Args:
-            quoting: the project's configuration.
-            relation_config: the node or source.
-            kwargs: more of the relation's attributes.
-
-        Raises:
-            DbtConfigError: a source is configured wrongly.
-        """
+        """Make the relation of a node or source; a `DbtConfigError` for a wrong source."""
         found: Address | None = None
         if kwargs.get("type") == RelationType.Function:
             cls._note(relation_config)

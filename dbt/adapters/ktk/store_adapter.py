@@ -68,10 +68,9 @@ class StoreAdapter(MetastoreAdapter):
 
     @property
     def behavior(self) -> Behavior:
-        """Flags of dbt's own changes of behaviour, made when somebody asks for one.
+        """Flags of dbt's own changes of behavior, made on first use.
 
-        dbt looks for the source lines of the whole stack to make them, at each start, and a run
-        rarely asks.
+        To make them dbt looks up the source lines of the whole stack, and a run rarely needs them.
         """
         flags = self._flags
         if flags is not None:  # two threads may both make them: they are the same
@@ -179,11 +178,7 @@ class StoreAdapter(MetastoreAdapter):
     def add_catalog_integration(
         self, catalog_integration: CatalogIntegrationConfig
     ) -> CatalogIntegration:
-        """Refuse a catalog of `catalogs.yml`, which says where other adapters keep tables.
-
-        Raises:
-            DbtConfigError: always.
-        """
+        """Raise a `DbtConfigError`: a catalog of `catalogs.yml` is for other adapters' tables."""
         raise DbtConfigError(
             f"catalogs.yml names the catalog {catalog_integration.name}: a store is its own "
             "catalog, and the profile's `store` says where it lies. Remove catalogs.yml; a "
@@ -253,7 +248,7 @@ class StoreAdapter(MetastoreAdapter):
 
     @available
     def without_semicolon(self, sql: str) -> str:
-        """Give a query that more is written behind, without the semicolon that ends it.
+        """Give a query without its final semicolon, so that macros can append to it.
 
         Args:
             sql: a model's compiled query.

@@ -28,19 +28,12 @@ _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
 @dataclass(frozen=True)
 class ConfigReader:
-    """The configuration of one model.
-
-    Attributes:
-        model: the model's name, for messages.
-        config: all of its configuration.
-        columns: its columns in YAML, by name.
-        file: the YAML file; empty if there is none.
-    """
+    """The configuration of one model."""
 
     model: str
     config: Mapping[str, Any]
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    file: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)  # in YAML, by name
+    file: str = ""  # the YAML file; empty if there is none
 
     def refuse(self, key: str, message: str) -> DbtConfigError:
         """Make the error for a key."""
@@ -213,11 +206,7 @@ class ConfigReader:
         return types, others
 
     def refuse_types(self, texts: Mapping[str, str]) -> None:
-        """Refuse what is declared as a type and names none.
-
-        Raises:
-            DbtConfigError: there is one.
-        """
+        """Raise a `DbtConfigError` for what is declared as a type and is none."""
         for name, text in texts.items():
             try:
                 parse_type(text)

@@ -32,28 +32,18 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True)
 class ConnectTarget:
-    """A server of Spark Connect, as PySpark names it.
+    """A server of Spark Connect, as PySpark names it."""
 
-    Attributes:
-        host: its name or address; one of IPv6 without brackets.
-        port: where it listens.
-        parameters: what is sent with each call, the token among them: shown nowhere.
-    """
-
-    host: str
+    host: str  # name or address; one of IPv6 without brackets
     port: int = _PORT
+    # of each call, with the token: never shown
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, remote: str, said_by: str) -> Self:
-        """Read an address of PySpark's.
+        """Read an address such as `sc://spark.example:15002/;token=...`.
 
-        Args:
-            remote: for instance `sc://spark.example:15002/;token=...`.
-            said_by: what says it, for messages.
-
-        Raises:
-            ValidationError: it is none; the message does not repeat it, since it may hold a token.
+        The `ValidationError` of a wrong one does not repeat it, since it may hold a token.
         """
         match = _ADDRESS.fullmatch(remote.strip())
         if match is None:
@@ -123,17 +113,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:
-    """Read where the Spark of a profile is.
+    """Read the server from a profile's settings; None if Spark runs in dbt's process.
 
-    Args:
-        values: the profile's `method`, `host`, `port`, `token`, `use_ssl` and `remote`, None for
-            what it does not say.
-
-    Returns:
-        The server; None if Spark runs in dbt's process.
-
-    Raises:
-        ValidationError: they contradict each other, or are wrong.
+    Raises a `ValidationError` if they contradict each other, or are wrong.
     """
     said = {key: value for key, value in values.items() if value not in (None, "")}
     method = said.pop("method", CONNECT if os.environ.get(_REMOTE) and not said else SESSION)
@@ -213,8 +195,7 @@ def _check_token(target: ConnectTarget) -> None:
 def settings_problem(settings: Mapping[str, str]) -> str:
     """Say which settings a session on a server cannot have; empty if it may have all.
 
-    Args:
-        settings: of the profile. What only the server knows, it is asked later.
+    dbt checks settings that only the server knows later.
     """
     if has_metastore(settings):
         return (

@@ -1,7 +1,7 @@
 """Acts on configs of other adapters, as `foreign_config_table.py` says.
 
-None does nothing in silence: it is carried out, refused before anything is written, or a warning
-of the model's run.
+None is ignored silently: each is carried out, refused before anything is written, or a warning of
+the model's run.
 """
 
 from __future__ import annotations
@@ -35,43 +35,26 @@ _ONCE = "grants"
 
 @dataclass(frozen=True)
 class Hint:
-    """What a config does not do.
+    """What a config does not do."""
 
-    Attributes:
-        about: what it is said once of in a run, for all models.
-        text: the warning.
-    """
-
-    about: str
+    about: str  # dbt warns of it once per run, for all models
     text: str
 
 
 @dataclass(frozen=True)
 class MappedConfig:
-    """A model's configuration in the words of this adapter.
+    """A model's configuration in the words of this adapter."""
 
-    Attributes:
-        config: all of it, with what is mapped under the names of this adapter.
-        metadata: what is to be noted of its dataset.
-    """
-
-    config: Mapping[str, Any]
-    metadata: Mapping[str, Any]
+    config: Mapping[str, Any]  # all of it, with mapped configs under this adapter's names
+    metadata: Mapping[str, Any]  # for the user metadata of the dataset
 
 
 def in_own_words(
     model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
 ) -> MappedConfig:
-    """Carry a model's foreign configs over, and refuse those that nothing here can carry out.
+    """Map a model's foreign configs, and refuse those that have no equivalent here.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        stored: whether it stores rows.
-        in_cube: whether it is a dataset of a cube.
-
-    Raises:
-        DbtConfigError: naming the config, why, and what to use instead.
+    `stored` says that it stores rows. The `DbtConfigError` names the config, why, and what to use.
     """
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
@@ -90,13 +73,7 @@ def in_own_words(
 
 
 def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
-    """Say which configs of a model do nothing, where rows and their readers are the same anyway.
-
-    Args:
-        model: its name.
-        config: its configuration.
-        stored: whether it stores rows.
-    """
+    """Warn of configs without effect, where rows and their readers are the same anyway."""
     found, in_cube = [], bool(config.get("cube"))
     for item, value in _given(config, stored):
         if item.fate == "refused":

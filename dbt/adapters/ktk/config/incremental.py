@@ -23,26 +23,17 @@ _WITH_PREDICATES = (*_BY_KEY, "replace_where")
 
 @dataclass(frozen=True)
 class Incremental:
-    """What an incremental run does.
-
-    Attributes:
-        strategy: the verb.
-        unique_key: columns by which a new row replaces an old one, for `merge` and
-            `delete+insert`.
-        update_columns: columns that a `merge` updates; None means all.
-        exclude_columns: columns that a `merge` does not update.
-        predicates: SQL that says which old rows may be replaced; for `replace_where`, which are.
-        clauses: what a `merge` does to which rows; None if the model does not say it.
-        event_time: the column whose window a batch of `microbatch` replaces.
-    """
+    """What an incremental run does."""
 
     strategy: Strategy
+    # columns by which a new row replaces an old one in `merge` and `delete+insert`
     unique_key: tuple[str, ...] = ()
-    update_columns: tuple[str, ...] | None = None
-    exclude_columns: tuple[str, ...] = ()
+    update_columns: tuple[str, ...] | None = None  # of a `merge`; None for all
+    exclude_columns: tuple[str, ...] = ()  # that a `merge` does not update
+    # SQL that says which old rows may be replaced; for `replace_where`, which are
     predicates: tuple[str, ...] = ()
-    event_time: str = ""
-    clauses: MergeClauses | None = None
+    event_time: str = ""  # column whose window a batch of `microbatch` replaces
+    clauses: MergeClauses | None = None  # of a `merge`; None without any in the model
 
 
 def parse_incremental(
@@ -50,15 +41,9 @@ def parse_incremental(
 ) -> Incremental:
     """Read what a model says of its incremental runs.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        cell_columns: partition and dimension columns of a cube's dataset: its key unless the
-            model names another; empty for a plain table.
-
-    Raises:
-        DbtConfigError: an unknown strategy, a missing key, or a setting that the strategy would
-            have to ignore.
+    `cell_columns` are the partition and dimension columns of a cube's dataset, its default key;
+    empty for a plain table. Raises a `DbtConfigError` for an unknown strategy, a missing key, or a
+    setting that the strategy would have to ignore.
     """
     unique_key = _names(model, config, "unique_key") or cell_columns
     strategy = _strategy(model, config, unique_key)

@@ -35,19 +35,10 @@ _IDLE = (
 def parse_merge_clauses(
     model: str, config: Mapping[str, Any], strategy: str
 ) -> MergeClauses | None:
-    """Read what a model says of the clauses of its merge.
+    """Read the clauses of a model's merge; None without any: new rows replace those of their key.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        strategy: its incremental strategy.
-
-    Returns:
-        None where it says nothing: a row with the key of a new one is replaced.
-
-    Raises:
-        DbtConfigError: a value of another type, an action that is none, or a setting that would
-            do nothing.
+    Raises a `DbtConfigError` for a value of another type, an invalid action, or a setting without
+    effect.
     """
     given = {key: config[key] for key in KEYS if config.get(key) not in (None, "", False)}
     if not given:

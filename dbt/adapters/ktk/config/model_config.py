@@ -79,41 +79,27 @@ _OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard t
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model says to this adapter; one that is no `DatasetConfig` stores no rows.
-
-    Attributes:
-        model: the model's name, for messages.
-        materialized: its materialization.
-        declared: types that its YAML gives to columns.
-        contract: whether it has to have exactly these columns.
-    """
+    """The configuration of a model; one that is no `DatasetConfig` stores no rows."""
 
     model: str
     materialized: str
-    declared: Mapping[str, pa.DataType]
-    contract: bool
+    declared: Mapping[str, pa.DataType]  # column -> its type in YAML
+    contract: bool  # whether it must have exactly these columns
 
 
 @dataclass(frozen=True)
 class DatasetConfig(ModelConfig):
-    """What a model says that stores its rows as a dataset.
-
-    Attributes:
-        target: the dataset.
-        incremental: what an incremental run does; None for a model that is always rebuilt.
-        auto_compact: how many small or overlaid files a partition has to have for an incremental
-            run to compact it; None for never.
-        unchecked: warnings of constraints that are accepted and not checked.
-        publish: in which formats every commit is published; None leaves that as it is.
-        no_types: what its YAML gives to columns as types and names none.
-    """
+    """The configuration of a model that stores its rows as a dataset."""
 
     target: Target
-    incremental: Incremental | None
+    incremental: Incremental | None  # None for a model that is always rebuilt
+    # small or overlaid files of a partition from which an incremental run compacts it; None for
+    # never
     auto_compact: int | None
-    unchecked: tuple[str, ...]
+    unchecked: tuple[str, ...]  # warnings of constraints that are accepted and not checked
+    # formats in which every commit is published; None changes nothing
     publish: tuple[str, ...] | None
-    no_types: Mapping[str, str]
+    no_types: Mapping[str, str]  # column -> its type in YAML that is no type
 
     @property
     def keeps_rows(self) -> bool:
@@ -123,13 +109,9 @@ class DatasetConfig(ModelConfig):
 
 @dataclass(frozen=True)
 class SnapshotConfig(DatasetConfig):
-    """What a snapshot says.
+    """The configuration of a snapshot."""
 
-    Attributes:
-        versions: its columns that tell versions apart.
-    """
-
-    versions: Versions
+    versions: Versions  # the columns that distinguish versions
 
     @property
     def keeps_rows(self) -> bool:
@@ -163,21 +145,12 @@ def parse_model_config(
     constraints: Iterable[Any] = (),
     file: str = "",
 ) -> ModelConfig:
-    """Read what a model says to this adapter.
+    """Read the configuration of a model.
 
-    Args:
-        model: the model's name, for messages.
-        alias: name of its relation; the dataset's id, unless `dataset` says otherwise.
-        config: all of its configuration.
-        columns: its columns in YAML, by name.
-        own_keys: the keys to check for typos; None means all of `config`.
-        unrendered: what was really written down, without what dbt fills in.
-        constraints: the model's own constraints; only a contract enforces them.
-        file: where its columns are declared, for messages.
-
-    Raises:
-        DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
-            the model, the key and the nearest valid one.
+    `alias` is the dataset's id, unless `dataset` names another. `own_keys` are those to check for
+    typos; None for all. `unrendered` is what the project says, without dbt's defaults. Only a
+    contract enforces the model's `constraints`. `file` is where its columns are declared, for
+    messages. The `DbtConfigError` names the model, the key and the nearest valid one.
     """
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
@@ -241,17 +214,11 @@ def parse_model_config(
 
 
 def with_fitting_types(config: _C, columns: pa.Schema) -> tuple[_C, str]:
-    """Leave out the documented types that do not fit a model's columns.
+    """Leave out documented types that do not fit a model's columns, and give one line about it.
 
-    In a plain table without a contract, a type in YAML is documentation. Where it fits, the column
-    is stored so: unsigned integers and zones come into a table that way. Elsewhere the rows count.
-
-    Args:
-        config: of the model; in a cube, or with a contract, every type is a declaration.
-        columns: what the model selects.
-
-    Returns:
-        The configuration, and one line about what was left out; empty for nothing.
+    In a plain table without a contract, a type in YAML is documentation. If it fits, the column is
+    stored in it, so that a table can have unsigned integers and zones; otherwise the rows decide.
+    In a cube or with a contract, every type is a declaration and stays.
     """
     target = config.target
     if target.role != "table" or config.contract:

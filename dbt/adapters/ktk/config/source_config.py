@@ -34,17 +34,11 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 
 @dataclass(frozen=True)
 class Project:
-    """Where the relative paths of a project start.
-
-    Attributes:
-        root: its folder.
-        store: the profile's.
-        defer_store: the profile's; empty if what is deferred to lies in `store`.
-    """
+    """Where the relative paths of a project start."""
 
     root: Path
-    store: str
-    defer_store: str = ""
+    store: str  # of the profile
+    defer_store: str = ""  # of the profile; empty if `--state` describes `store`
 
     def absolute(self, location: str) -> str:
         """Let a relative path start at the project's folder; a URL stays as it is."""
@@ -69,17 +63,10 @@ def project_of(config: Any) -> Project:
 
 
 def source_address(source: RelationConfig, project: Project) -> Address | None:
-    """Read where a source's rows lie, from its `config` or `meta`; `config` wins.
+    """Read where a source's rows are stored, from its `config` or `meta`; `config` wins.
 
-    Args:
-        source: dbt's definition of one table of a source.
-        project: where relative paths start.
-
-    Returns:
-        None for a source without keys of ours: a relation of the profile's store.
-
-    Raises:
-        DbtConfigError: an unknown or contradictory key, with the source and what to write.
+    None without keys of this adapter: a relation of the profile's store. The `DbtConfigError` of an
+    unknown or contradictory key says what to write.
     """
     found = _Source(source, _keys_of(source))
     if not found.keys:

@@ -17,13 +17,10 @@ _COMMANDS = frozenset({"build", "run", "seed", "snapshot", "test", "retry"})
 
 
 def is_staged(config: Any) -> bool:
-    """Tell whether a run is to publish all that it writes at its end, or nothing.
+    """Tell whether a run publishes all that it writes at its end, or nothing.
 
-    Args:
-        config: dbt's configuration of the run; that of a profile alone stages nothing.
-
-    Raises:
-        DbtConfigError: the variable is neither true nor false.
+    The configuration of a profile alone stages nothing. Raises a `DbtConfigError` if the variable
+    is not a boolean.
     """
     if getattr(getattr(config, "args", None), "which", "") not in _COMMANDS:
         return False

@@ -49,13 +49,13 @@ class Documentation(StoreAdapter):
         for_relation: bool = True,
         for_columns: bool = True,
     ) -> None:
-        """Let a relation's comments be what the model's `persist_docs` asks for.
+        """Set a relation's comments to what the model's `persist_docs` says.
 
         Args:
-            relation: what was just built.
+            relation: the relation that was just built.
             model: the node as Jinja's `model`.
-            for_relation: whether the description of the relation is wanted at all.
-            for_columns: whether those of columns are.
+            for_relation: whether to consider the description of the relation.
+            for_columns: whether to consider those of columns.
         """
         schema, name = str(relation.schema), str(relation.identifier)
         built = _built(model, relation)
@@ -114,7 +114,7 @@ class Documentation(StoreAdapter):
     ) -> Iterator[RelationDescription | KtkError]:
         """Describe relations; one that is damaged does not hide the others.
 
-        What is not there has no description, be it a relation or the whole store of a source.
+        A missing relation, or the missing store of a source, has no description.
         """
         catalogs: dict[str, SchemaCatalog | None] = {}
         for relation in map(as_ktk, relations):
@@ -161,8 +161,8 @@ class Documentation(StoreAdapter):
     ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
         """Tell when sources last changed, leaving out those for which that fails.
 
-        dbt asks for those again one by one, and shows the error beside the source. An error here
-        would stop it before the first.
+        dbt retries those one by one, and shows the error with the source. An error here would stop
+        it before the first.
         """
         found = {}
         for source in sources:

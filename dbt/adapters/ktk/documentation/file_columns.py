@@ -18,18 +18,10 @@ from ktk_engine.types.type_class import normalize
 def file_columns(address: FileAddress, name: str) -> list[SparkColumn]:
     """Give the columns of files of this machine, or those that YAML gives a type.
 
-    Args:
-        address: the files.
-        name: what people call the source.
-
-    Returns:
-        Parquet: the columns of all files by their classes, then those of folders `x=y`. CSV and
-        JSON, and parquet elsewhere: the declared columns.
-
-    Raises:
-        DatasetNotFoundError: there is no such file on this machine.
-        ConfigurationError: the files' columns cannot be joined.
-        FormatError: a file is no parquet file, or cannot be read.
+    For parquet files these are the columns of all files by their classes, then those of folders
+    `x=y`. For CSV and JSON, and for parquet elsewhere, they are the declared columns. Raises a
+    `DatasetNotFoundError` without a file, a `ConfigurationError` if the columns of files do not fit
+    together, or a `FormatError` for an unreadable file.
     """
     if address.format != "parquet" or "://" in address.location:
         declared = [pa.field(name, normalize(parse_type(text))) for name, text in address.columns]

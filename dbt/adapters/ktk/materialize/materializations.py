@@ -77,7 +77,7 @@ class Materializations(CubeOfRun):
 
     @available.parse_none
     def check_config(self, model: Mapping[str, Any]) -> None:
-        """Check the configuration of the model that is being built.
+        """Check the configuration of the model that dbt builds.
 
         Args:
             model: the node as Jinja's `model`.
@@ -146,12 +146,12 @@ class Materializations(CubeOfRun):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the model's relation.
             sql: the compiled query.
             full_refresh: whether this run is one.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         with self._after_header(model, sql) as query:
             return self._write(model, relation, lambda: self._query(relation, query), full_refresh)
@@ -177,11 +177,7 @@ class Materializations(CubeOfRun):
 
     @contextmanager
     def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
-        """Run a block after the model's `sql_header`, whose settings end with it.
-
-        Yields:
-            The query.
-        """
+        """Give the query after the model's `sql_header`, whose settings end with the block."""
         with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
             yield query
 
@@ -279,9 +275,9 @@ class Materializations(CubeOfRun):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the seed's relation.
             full_refresh: whether this run is one.
-            empty: whether only the columns are wanted (`--empty`); all rows give their types.
+            empty: whether to write no rows (`--empty`); all rows still decide the types.
 
         Returns:
             `response` for the log and run_results, `preview` for `dbt seed --show`.
@@ -330,7 +326,7 @@ class Materializations(CubeOfRun):
 
     @available.parse(lambda *_, **__: "")
     def define_function(self, model: Mapping[str, Any]) -> str:
-        """Let this run know a function, which each Spark session defines when it first calls it.
+        """Register a function for this run; each Spark session defines it when it first calls it.
 
         Args:
             model: the node as Jinja's `model`.
@@ -373,16 +369,16 @@ class Materializations(CubeOfRun):
         source: KtkRelation,
         full_refresh: bool = False,
     ) -> str:
-        """Store a view on a relation of another environment (`dbt clone`).
+        """Store a view of a relation of another environment (`dbt clone`).
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what is made.
-            source: what it shows; `--state` names it.
+            relation: the view.
+            source: the relation in `--state` that it shows.
             full_refresh: whether this run is one.
 
         Returns:
-            What was done, for the log.
+            A line for the log.
 
         Raises:
             DbtRuntimeError: there is no such relation.
@@ -402,14 +398,14 @@ class Materializations(CubeOfRun):
 
     @available.parse(lambda *_, **__: "")
     def store_query(self, relation: BaseRelation, sql: str, header: str = "") -> None:
-        """Keep the rows of a query, such as a test's failures, as a table or view.
+        """Store the rows of a query, such as a test's failures, as a table or view.
 
-        They are not staged: what made a run fail is to be seen after it.
+        They are not staged, so that users can see after a run why it failed.
 
         Args:
-            relation: under which name, and as what.
+            relation: its name and kind.
             sql: the query.
-            header: what goes before it; see `after_header`.
+            header: the statements before it; see `after_header`.
         """
         from ktk_engine.gate.target import Target
         from ktk_engine.spark.arrow_types import type_names

@@ -34,19 +34,12 @@ _DBTS_PART = "<dbt>"  # what dbt appends to the user's code: ref, source, config
 
 @dataclass(frozen=True)
 class _Code:
-    """A Python model's code.
+    """A Python model's code."""
 
-    Attributes:
-        path: the user's file, as dbt shows it.
-        file: where it lies.
-        own: the user's part, whose lines are those of the file.
-        dbts: what dbt appends.
-    """
-
-    path: str
-    file: Path
-    own: str
-    dbts: str
+    path: str  # the user's file, as dbt shows it
+    file: Path  # where it is stored
+    own: str  # the user's part, with the line numbers of the file
+    dbts: str  # the part that dbt appends
 
     def run(self, module: ModuleType) -> None:
         """Define what the code defines; each part has its own `from __future__`."""
@@ -88,17 +81,17 @@ class PythonModels(Materializations):
     ) -> KtkResponse:
         """Run a Python model and write its rows as a dataset, in one commit.
 
-        The session is one of this model alone, so that its settings and temporary views end
-        with it. Its module is known until the rows are written: Spark computes them only then.
+        The model has a session of its own, so its settings and temporary views end with it. Its
+        module stays registered until the rows are written, because Spark computes them only then.
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
-            compiled_code: the user's code, and after it dbt's.
+            relation: the model's relation.
+            compiled_code: the user's code, followed by dbt's.
             full_refresh: whether this run is one.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         from dbt.adapters.ktk.materialize.temporary_module import temporary_module
 
@@ -169,11 +162,7 @@ class PythonModels(Materializations):
 
 
 def language_problem(node: RelationConfig) -> str:
-    """Say what is wrong with a Python model's materialization, empty if nothing is.
-
-    Args:
-        node: any node of the project.
-    """
+    """Say what is wrong with a Python model's materialization; empty if nothing is."""
     kind = str(getattr(node.config, "materialized", ""))
     if getattr(node, "language", "") != "python" or kind not in _WITHOUT_ROWS:
         return ""

@@ -13,16 +13,10 @@ from ktk_engine.write.write_result import RowChanges
 
 @dataclass
 class KtkResponse(AdapterResponse):
-    """An `adapter_response` that tells what happened to rows; `rows_affected` is their sum.
-
-    Attributes:
-        rows_inserted: new rows.
-        rows_updated: rows that a merge replaced.
-        rows_deleted: rows that went.
-    """
+    """An `adapter_response` with counts of changed rows; `rows_affected` is their sum."""
 
     rows_inserted: int | None = None
-    rows_updated: int | None = None
+    rows_updated: int | None = None  # replaced by a merge
     rows_deleted: int | None = None
 
 

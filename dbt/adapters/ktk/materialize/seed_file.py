@@ -1,7 +1,7 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
-An empty cell and the text `null`, in any letters, are null, as dbt's own reader has it. Types are
-inferred from every row, not from the first ones; integers never pass through floats.
+An empty cell and the text `null`, in any letter case, are null, as in dbt's own reader. All rows
+decide the inferred types, not only the first, and integers never pass through floats.
 """
 
 from __future__ import annotations
@@ -54,20 +54,13 @@ def read_seed(
     ragged: bool = False,
     warn: Callable[[str], None] = lambda text: None,
 ) -> pa.Table:
-    """Read a CSV file with a header.
+    """Read a CSV file with a header, in UTF-8 with or without a byte order mark.
 
-    Args:
-        path: the file, in UTF-8, with or without a byte order mark.
-        delimiter: one character.
-        column_types: types to read columns as; the others are inferred: integers (decimals
-            where 64 bits do not hold them, text beyond 38 digits), floats,
-            booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
-        quote_columns: whether a column may have a name that only a wrong delimiter would give.
-        ragged: whether cells that a row lacks at its end are null; else such a row is refused.
-        warn: takes what a user should know of the table, one line.
-
-    Raises:
-        DataError: the file is not a table, or a value does not fit its column's type.
+    Types of columns without one in `column_types` are inferred: integers (decimals beyond 64 bits,
+    text beyond 38 digits), floats, booleans, dates, timestamps (instants, in UTC if the text names
+    no zone) or text. `quote_columns` allows a name that only a wrong delimiter would give. `ragged`
+    fills cells missing at the end of a row with null. `warn` takes single lines for the user.
+    Raises a `DataError` if the file is no table, or if a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
     content = path.read_bytes()
@@ -135,10 +128,9 @@ def _may_be_rounded(column: pa.ChunkedArray) -> bool:
 
 
 def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
-    """The type that holds numbers as they are written: a decimal for integers, else text or floats.
+    """The type that holds numbers as written: a decimal for integers, else text or floats.
 
-    Raises:
-        DataError: some are large integers and others fractions, so that no type holds all.
+    Raises a `DataError` if a column mixes large integers with fractions, which no type holds.
     """
     whole = pc.fill_null(pc.match_substring_regex(texts, r"^\s*[+-]?\d+\s*$"), True)
     if pc.all(whole).as_py():
@@ -156,11 +148,7 @@ def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
 
 
 def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
-    """Read a seed's `column_types`, in Arrow's names or SQL's.
-
-    Raises:
-        DbtConfigError: a type that neither knows.
-    """
+    """Read a seed's `column_types` in Arrow's or SQL's names; a `DbtConfigError` for others."""
     types = {}
     for name, text in (config.get("column_types") or {}).items():
         try:
@@ -171,10 +159,9 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
 
 
 def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
-    """Read a seed's `delimiter`; a comma unless it is configured.
+    """Read a seed's `delimiter`, by default a comma.
 
-    Raises:
-        CompilationError: it is not a single character.
+    Raises a `CompilationError` if it is not a single character.
     """
     value = config.get("delimiter")
     if value is None:
@@ -187,10 +174,9 @@ def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
 
 
 def seed_ragged(model: str, config: Mapping[str, Any]) -> bool:
-    """Whether cells that a seed's rows lack are null: its config `ragged: fill`.
+    """Whether a seed fills missing cells with null (`ragged: fill`).
 
-    Raises:
-        CompilationError: it says anything else.
+    Raises a `CompilationError` for any other value.
     """
     value = config.get("ragged")
     if value not in (None, "fill"):
@@ -294,9 +280,9 @@ def _of_another_length(wanted: int, found: int, row: str) -> str:
 
 
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Instants in UTC, integers for columns without any value; the rest as it was read.
+    """Bring instants to UTC, and columns without any value to integers.
 
-    To dbt a column without a value is one of integers, and models of packages count on that.
+    dbt makes a column without a value one of integers, and models of packages rely on that.
     """
     columns = {}
     for name in table.column_names:
@@ -313,11 +299,7 @@ def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Texts as instants.
-
-    Raises:
-        DataError: a text is none; the message names its row.
-    """
+    """Parse texts as instants; a `DataError` names the row of a wrong one."""
     try:
         return _instants(texts)
     except pa.ArrowInvalid:

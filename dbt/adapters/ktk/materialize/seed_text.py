@@ -19,10 +19,9 @@ _NO_ROW = "no row of the file"
 
 
 def check_text(content: bytes, delimiter: str) -> None:
-    """Refuse what is no text in UTF-8, has no header, or ends inside quotes.
+    """Refuse content that is not UTF-8, has no header, or ends inside quotes.
 
-    Raises:
-        DataError: naming the row, and what to do.
+    The `DataError` names the row and what to do.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -55,8 +54,7 @@ def _check_quotes(text: str, delimiter: str) -> None:
 def filled(content: bytes, delimiter: str) -> bytes:
     """The same rows, with empty cells where a row has fewer than the header.
 
-    Raises:
-        DataError: a row cannot be read.
+    Raises a `DataError` if a row is unreadable.
     """
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
@@ -83,11 +81,7 @@ def may_have_leading_zeros(content: bytes) -> bool:
 
 
 def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:
-    """Say which columns lose leading zeros as numbers, and how to keep them; empty for none.
-
-    Args:
-        texts: columns that are read as numbers, as they are written.
-    """
+    """Say which texts lose leading zeros as numbers, and how to keep them; empty for none."""
     found = []
     for name, column in texts.items():
         zeros = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))

@@ -45,14 +45,14 @@ class Snapshots(Materializations):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the snapshot's relation.
             source_sql: the snapshot's own query.
-            versions_sql: what dbt's macros make of it: `snapshot_staging_table` if the snapshot
+            versions_sql: the query of dbt's macros: `snapshot_staging_table` if the snapshot
                 exists, else `build_snapshot_table`.
-            exists: whether it does.
+            exists: whether the snapshot exists.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         config = self._snapshot_config_of(model)
         self._warn_of(config)
@@ -93,11 +93,11 @@ class Snapshots(Materializations):
         check_cols: object,
         columns: Sequence[str],
     ) -> tuple[bool, list[str]]:
-        """Say by which columns a snapshot tells that a row has changed.
+        """Say by which columns a snapshot detects that a row has changed.
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what is stored of it; None for nothing.
+            relation: the stored snapshot; None without one.
             check_cols: its configuration.
             columns: those of its query.
 
@@ -133,10 +133,9 @@ class Snapshots(Materializations):
             )
 
     def _check_stored(self, relation: BaseRelation, sql: str, config: SnapshotConfig) -> None:
-        """Check the query against what is stored.
+        """Check a query against the stored columns before dbt's SQL compares old with new values.
 
-        The gate comes before dbt's SQL compares old values with new ones, which Spark would
-        refuse with less to say, or cast.
+        Spark would cast them, or refuse them with a vaguer message.
         """
         from ktk_engine.change.merge_versions import check_source
         from ktk_engine.spark.arrow_types import arrow_schema

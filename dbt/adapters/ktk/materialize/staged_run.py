@@ -47,8 +47,7 @@ class StagedRuns(StoreAdapter):
     def check_stage(self) -> None:
         """Refuse a staged run that could not end, once, before anything is written.
 
-        Raises:
-            DbtConfigError: the project lacks the hook, or this is `dbt retry`.
+        Raises a `DbtConfigError` if the project lacks the hook, or if this is `dbt retry`.
         """
         if self._stage_is_checked or self._stage is None:
             return
@@ -74,7 +73,7 @@ class StagedRuns(StoreAdapter):
 
     @available.parse(lambda *_, **__: "")
     def end_staged_run(self, results: Iterable[Any]) -> str:
-        """Take in how a run went.
+        """Note how a run went.
 
         Args:
             results: dbt's, as `on-run-end` has them.
@@ -100,10 +99,9 @@ class StagedRuns(StoreAdapter):
         return AdapterResponse(self._end_stage()), empty_table()
 
     def cleanup_connections(self) -> None:
-        """Let go of what threads hold; a stage that no hook has ended is discarded.
+        """Release what threads hold; discard a stage that no hook has ended.
 
-        Raises:
-            DbtRuntimeError: dbt would call the run a success.
+        Raises a `DbtRuntimeError` for such a stage, because dbt would call the run a success.
         """
         super().cleanup_connections()
         stage = self._stage

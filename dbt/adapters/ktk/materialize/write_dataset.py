@@ -35,18 +35,10 @@ def write_dataset(
     context: WriteContext,
     batch: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Write rows in one commit.
+    """Write rows in one commit; raises what `build`, `merge` and `replace_where` raise.
 
-    Args:
-        store: where to write.
-        rows: gives the rows; computed again where others change what they were computed from.
-        config: the model's configuration.
-        scanner: gives what reads the store's files; only strategies that rewrite files need it.
-        context: the run that writes; in a full refresh the strategy does not matter.
-        batch: dbt's description of the batch, for microbatch models.
-
-    Raises:
-        KtkError: see `build`, `merge` and `replace_where`.
+    `rows` is computed again if others change what it was computed from. A full refresh ignores the
+    strategy. `batch` is dbt's description of a batch of a microbatch model.
     """
     from ktk_engine.write.build import build_from
 

@@ -30,12 +30,12 @@ class CliBridge(StoreAdapter):
         Args:
             command: its name.
             schema: of the project's store.
-            arguments: its arguments; those at the end that are None are not given.
-            options: its options by name; None and False are not given, and a mapping gives the
-                option `name=value` for each of its items.
+            arguments: its arguments, without trailing ones that are None.
+            options: its options by name, without those that are None or False. Each item of a
+                mapping becomes an option `name=value`.
 
         Returns:
-            What it says, for the log.
+            Its output, for the log.
 
         Raises:
             DbtRuntimeError: it failed, or found something wrong.

@@ -15,16 +15,7 @@ def is_undefined(value: Any) -> bool:
 
 
 def check_given(operation: str, argument: str, value: Any) -> None:
-    """Refuse an operation that lacks an argument.
-
-    Args:
-        operation: its name.
-        argument: the argument's name.
-        value: what the macro has for it.
-
-    Raises:
-        DbtRuntimeError: with an example of how to give it.
-    """
+    """Refuse an operation that lacks an argument; the `DbtRuntimeError` shows how to give it."""
     if is_undefined(value):
         raise DbtRuntimeError(missing(operation, argument))
 

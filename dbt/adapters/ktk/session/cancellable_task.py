@@ -31,18 +31,10 @@ INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 
 class CancellableTask:
-    """What a thread does for a node.
+    """What a thread does for a node, which may be one of several statements since `began`.
 
-    Args:
-        node: whose work it is, for messages: its unique id.
-        description: what Spark shows of its jobs.
-        limit: how long Spark may work on it.
-        began: when the node began, of which this may be one of several statements.
-        lost: says why a server elsewhere, on which it runs, does not answer; empty if it does.
-
-    Attributes:
-        stopped: why it was stopped; empty if it was not.
-        watched: what it does now.
+    `limit` is how long Spark may work on it. `lost` says why the server that it runs on does not
+    answer; empty if it does. `stopped` says why it was stopped, and `watched` what it does now.
     """
 
     def __init__(
@@ -70,21 +62,16 @@ class CancellableTask:
         self.watched = Watched()
 
     def begin(self) -> None:
-        """Start the clock, for work that needs no session.
-
-        Raises:
-            DbtRuntimeError: the work was stopped before.
-        """
+        """Start the clock of work without a session; a `DbtRuntimeError` if it was stopped."""
         with self._lock:
             self._start_clock()
             self._start_watcher()
         self.check()
 
     def use(self, session: SparkSession) -> None:
-        """Count a session's jobs to this work; the clock starts with the first session at last.
+        """Add a session's jobs to this work, and start the clock with the first session.
 
-        Raises:
-            DbtRuntimeError: the work was stopped before.
+        Raises a `DbtRuntimeError` if the work was stopped.
         """
         with self._lock:
             if session not in self._sessions:
@@ -101,10 +88,9 @@ class CancellableTask:
         return bool(self._sessions)
 
     def stop(self, why: str) -> None:
-        """Cancel its jobs, those to come as well; another thread calls this.
+        """Cancel its jobs, present and future, from another thread.
 
-        Args:
-            why: the message after the node's name.
+        `why` follows the node's name in the message.
         """
         with self._lock:
             self.stopped = self.stopped or f"{self._node} was {why}"
@@ -112,11 +98,7 @@ class CancellableTask:
             threading.Thread(target=self._keep_cancelling, daemon=True).start()
 
     def check(self) -> None:
-        """Go no further if the work was stopped.
-
-        Raises:
-            DbtRuntimeError: says who stopped it.
-        """
+        """Raise a `DbtRuntimeError` that says who stopped the work, if it was stopped."""
         if self.stopped:
             raise DbtRuntimeError(self.stopped)
 
@@ -153,9 +135,9 @@ class CancellableTask:
             self._watcher.start()
 
     def _watch(self) -> None:
-        """Let a person who waits know, now and then, how far it is, or that Spark's master is lost.
+        """Report progress now and then to a waiting user, or that Spark's master is lost.
 
-        Spark would wait for the master for ever.
+        Spark would wait for the master forever.
         """
         told, lost = Told(self._name, self._began), ""
         while not self._ended.wait(_SAY_SECONDS):
@@ -212,12 +194,7 @@ def _master_problem(group: JobGroup) -> str:
 
 
 class Told:
-    """What is said of a node while somebody waits for it: never less than before.
-
-    Args:
-        name: the node's.
-        began: when it began.
-    """
+    """The progress of a node that dbt shows a waiting user: it never decreases."""
 
     def __init__(self, name: str, began: float) -> None:
         self._name = name
@@ -227,11 +204,9 @@ class Told:
         self._most = dict.fromkeys(("tasks", "rows", "bytes", "shuffled"), 0)
 
     def line(self, step: Step, work: GroupWork | None) -> str:
-        """Say the step, the seconds and what is done; empty if it is too soon to say more.
+        """Give the step, the seconds and the work done; empty if it is too soon for another line.
 
-        Args:
-            step: what the node does.
-            work: how far Spark is; None if it does nothing for the node.
+        `work` is None if Spark does nothing for the node.
         """
         if work is not None and step == "writing":  # what Spark writes, it reads first
             step = "sorting and writing" if work.is_last else "reading"

@@ -19,12 +19,10 @@ _NOT_OVER_CONNECT = (
 
 
 def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
-    """Check one thing after the other, cheap ones first, and say what was found.
+    """Check one thing after the other, cheap ones first, and give a line for each.
 
-    Raises:
-        StoreError: the store cannot be read or written.
-        SessionError: there is no Java, or Spark does not start; or a server of Spark Connect does
-            not answer.
+    Raises a `StoreError` if the store is not readable or writable, or a `SessionError` if Java is
+    missing, Spark does not start, or a server of Spark Connect does not answer.
     """
     packages = ", ".join(_installed())
     yield f"Python {sys.version.split()[0]}, {packages}"

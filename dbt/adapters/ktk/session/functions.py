@@ -22,26 +22,16 @@ _NOT_DETERMINISTIC = "non-deterministic"
 
 
 def function_name(schema: str, alias: str) -> str:
-    """Give the name that SQL calls a function by: one part, as temporary functions have.
-
-    Args:
-        schema: the node's schema.
-        alias: its alias.
-    """
+    """Give the name of a function in SQL: one part, because it is a temporary function."""
     return quote_identifier(f"{schema}.{alias}")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a project.
+    """A function of a project."""
 
-    Attributes:
-        node: what the manifest says of it.
-        is_built: whether this run has built it.
-    """
-
-    node: Mapping[str, Any]
-    is_built: bool = False
+    node: Mapping[str, Any]  # its entry in the manifest
+    is_built: bool = False  # by this run
 
     @property
     def name(self) -> str:
@@ -57,10 +47,9 @@ class Function:
 
     @property
     def body(self) -> str:
-        """Its code; of one that this run does not build, what stands in its file.
+        """Its code, from its file if this run does not build it.
 
-        Raises:
-            DbtRuntimeError: only dbt can say what the code is.
+        Raises a `DbtRuntimeError` if only dbt can render the code.
         """
         compiled = self.node.get("compiled_code")
         code = str(compiled or self.node.get("raw_code") or "")
@@ -80,8 +69,7 @@ class Function:
     def statement(self) -> str:
         """The statement that defines it; a Python function's calls `python_name`.
 
-        Raises:
-            DbtRuntimeError: see `body`.
+        Raises a `DbtRuntimeError`, as `body` does.
         """
         arguments = self.node.get("arguments") or ()
         if self.is_python:
@@ -118,8 +106,7 @@ class Function:
     def check(self) -> None:
         """Refuse what a function of a Spark session cannot be.
 
-        Raises:
-            DbtRuntimeError: naming the function and what to do.
+        The `DbtRuntimeError` names the function and what to do.
         """
         kind = str(self.config.get("type") or "scalar")
         if kind != "scalar":
@@ -156,11 +143,7 @@ class Function:
                 ) from None
 
     def define(self, session: SparkSession) -> None:
-        """Let a session know it.
-
-        Raises:
-            DbtRuntimeError: it cannot be defined.
-        """
+        """Define it in a session; a `DbtRuntimeError` if that fails."""
         self.check()
         if int(session.version.partition(".")[0]) < 4:
             raise self.problem(
@@ -238,22 +221,13 @@ class Functions:
         return known is not None and known.is_built
 
     def named_in(self, sql: str) -> list[Function]:
-        """The functions that a text calls.
-
-        Args:
-            sql: any SQL.
-        """
+        """The functions that a text of SQL calls."""
         return [function for name, function in self._known.items() if name in sql]
 
     def define(self, session: SparkSession, sql: str) -> None:
-        """Define in a session what a statement calls, unless it knows that already.
+        """Define in a session the functions that a statement calls, unless it has them already.
 
-        Args:
-            session: the session.
-            sql: the statement.
-
-        Raises:
-            DbtRuntimeError: a function cannot be defined.
+        Raises a `DbtRuntimeError` if that fails.
         """
         for function in self.named_in(sql):
             defined = self._defined.setdefault(session, {})

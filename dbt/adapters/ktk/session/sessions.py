@@ -38,13 +38,9 @@ _LOGGER = AdapterLogger("ktk")
 class Sessions:
     """Gives each dbt thread a Spark session of its own, over one context or on one server.
 
-    Listing relations, checking configurations, reading columns and most tests need no Spark; the
-    JVM starts, and the server is asked, with the first statement that does.
-
-    Args:
-        warehouse: the profile's.
-        settings: its Spark settings.
-        server: the server of Spark Connect; None for a Spark of this process.
+    The JVM starts, or the server is called, with the first statement that needs Spark: listing
+    relations, checking configurations, reading columns and most tests do not. `server` is None for
+    a Spark of this process.
     """
 
     def __init__(
@@ -83,8 +79,7 @@ class Sessions:
     def current(self) -> SqlSession:
         """The session of the calling thread, whose jobs belong to the thread's work.
 
-        Raises:
-            DbtRuntimeError: the work was cancelled.
+        Raises a `DbtRuntimeError` if the work was cancelled.
         """
         thread = threading.current_thread()
         work = self._work.get(thread)
@@ -112,11 +107,7 @@ class Sessions:
         return gone
 
     def _check_server(self) -> None:
-        """Go no further if the server does not answer.
-
-        Raises:
-            SessionError: within ten seconds.
-        """
+        """Raise a `SessionError` within ten seconds if the server does not answer."""
         if problem := self.server_problem():
             raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
@@ -133,10 +124,9 @@ class Sessions:
         return () if session is None else session.plans
 
     def local(self) -> LocalSql:
-        """What answers simple queries without a session, as a part of the thread's work.
+        """Answers simple queries without a session, as a part of the thread's work.
 
-        Raises:
-            DbtRuntimeError: the work was cancelled.
+        Raises a `DbtRuntimeError` if the work was cancelled.
         """
         from ktk_engine.local.sql.local_sql import LocalSql
 
@@ -149,8 +139,7 @@ class Sessions:
     def working(self, work: CancellableTask) -> Iterator[None]:
         """Run a block as a piece of work that can be stopped; it may be part of a larger one.
 
-        Raises:
-            DbtRuntimeError: the block failed since it was stopped.
+        Raises a `DbtRuntimeError` if the block failed because it was stopped.
         """
         thread = threading.current_thread()
         if thread in self._work:
@@ -180,11 +169,7 @@ class Sessions:
             work.close()
 
     def check(self) -> None:
-        """Go no further if the calling thread's work was stopped.
-
-        Raises:
-            DbtRuntimeError: it was.
-        """
+        """Raise a `DbtRuntimeError` if the calling thread's work was stopped."""
         work = self._work.get(threading.current_thread())
         if work is not None:
             work.check()
@@ -193,7 +178,7 @@ class Sessions:
     def separate(self) -> Iterator[SqlSession]:
         """Give the calling thread a session of its own for a block.
 
-        What the block sets or registers there is gone after it; `cancel` reaches it.
+        What the block sets or registers there ends with it; `cancel` reaches it.
         """
         before, thread = self.current(), threading.current_thread()
         with self._lock:
@@ -312,9 +297,10 @@ def _holds(key: str, found: str | None, value: str) -> bool:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep the process's way to deal with Ctrl-C through a block that starts Spark.
+    """Keep the process's Ctrl-C handling through a block that starts Spark.
 
-    PySpark would cancel all jobs first, a host program's too, and not from within a statement.
+    PySpark would first cancel all jobs, including a host program's, and not from within a
+    statement.
     """
     before = signal.getsignal(signal.SIGINT)
     try:

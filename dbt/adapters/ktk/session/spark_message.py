@@ -56,14 +56,9 @@ def spark_ended() -> str:
 
 
 def spark_message(error: Exception, hint: str = "") -> str | None:
-    """Give the message of an error that Spark raised: no stack of Java, no plan.
+    """Give the message of Spark's error without Java's stack or a plan; None for other errors.
 
-    Args:
-        error: any error.
-        hint: what to do where a relation is not there, see `missing_hint`.
-
-    Returns:
-        The message; None for an error that is not Spark's.
+    `hint` says what to do about a missing relation; see `missing_hint`.
     """
     module = type(error).__module__
     if lost := _lost_session(error):
@@ -153,12 +148,10 @@ def _causes(stack: str) -> list[str]:
 
 
 def missing_hint(node: str = "", sources: Sequence[str] = (), has_models: bool = True) -> str:
-    """Say what to do where a relation is not there.
+    """Say what to do about a missing relation.
 
-    Args:
-        node: name of the node that reads it; empty if dbt cannot select it.
-        sources: the sources that the node reads, which no build makes.
-        has_models: whether it reads what a build makes.
+    `node` is the node that reads it, empty if dbt cannot select it. No build makes its `sources`;
+    `has_models` says that it also reads what a build makes.
     """
     said = []
     if has_models or not sources:
