@@ -1,4 +1,4 @@
-"""What statements want that do not only read, as plain data."""
+"""The commands that statements ask for, as plain data."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Drop(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Truncate(Command):
-    """`truncate table`: takes all rows out of it."""
+    """`truncate table`, which removes all rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class DropSchema(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Alter(Command):
-    """`alter table`, `comment on`: read where it is carried out (`warehouse.alter_statement`)."""
+    """`alter table` and `comment on`, which `warehouse.alter_statement` reads when it runs them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ class Describe(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Use(Command):
-    """`use`: the schema of names that have none."""
+    """`use`: sets the schema of names without one."""
 
 
 @dataclass(frozen=True)

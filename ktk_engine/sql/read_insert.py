@@ -1,4 +1,4 @@
-"""Reads `insert`, one or several behind one `from`."""
+"""Reads `insert`, one or several after one `from`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
 
 
 def _head(reader: Reader) -> dict[str, object]:
-    """What is before an insert's query."""
+    """Read what is before an insert's query."""
     reader.expect("INSERT")
     if reader.peek() == "WITH":
         reader.refuse(
@@ -98,12 +98,12 @@ def _partition(reader: Reader) -> dict[str, str]:
 
 
 def _is_query(reader: Reader) -> bool:
-    """Whether parentheses hold a query, and no names of columns."""
+    """Whether parentheses hold a query rather than names of columns."""
     return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
 
 
 def _replaced(reader: Reader, found: dict[str, object]) -> None:
-    """Which rows give way to the new ones."""
+    """Read which rows the new ones replace."""
     if not reader.skip("REPLACE"):
         return
     if found["partition"]:

@@ -59,7 +59,7 @@ def _where(reader: Reader) -> str:
 
 
 def _condition(reader: Reader, *ends: str) -> str:
-    """A condition as it was written; null alone has no type, and is true for no row."""
+    """A condition as written; a bare null has no type, and is true for no row."""
     text = reader.expression(*ends)
     return "cast(null as boolean)" if text.upper() == "NULL" else text
 
@@ -94,7 +94,7 @@ def _merge(reader: Reader) -> tuple[Name, RowChange]:
 
 
 def _source(reader: Reader) -> tuple[str, str]:
-    """The source of a merge as it was written, and how expressions call it."""
+    """The source of a merge as written, and its name in expressions."""
     start = reader.at
     called = ""
     if reader.peek() == "(":
@@ -106,7 +106,7 @@ def _source(reader: Reader) -> tuple[str, str]:
 
 
 def _clause(reader: Reader, name: Name, alias: str) -> Clause:
-    """Read a clause of a merge, behind its `when`."""
+    """Read a clause of a merge, after its `when`."""
     kind: Kind = "matched"
     if reader.skip("NOT"):
         reader.expect("MATCHED")
@@ -182,7 +182,7 @@ def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 
 
 def _value(reader: Reader, *ends: str) -> str:
-    """An expression; columns have no other default than null."""
+    """An expression; the only default of a column is null."""
     if reader.peek() == "DEFAULT" and reader.peek(1) in (",", ")", "", *ends):
         reader.take()
         return "null"
@@ -190,7 +190,7 @@ def _value(reader: Reader, *ends: str) -> str:
 
 
 def _column(reader: Reader, relation: Name, alias: str) -> str:
-    """A column's name, which may be qualified by the table's."""
+    """A column's name, perhaps qualified by the table's."""
     found = reader.name()
     if found.key[:-1] not in ((), Name([alias]).key, relation.key):
         _refuse(
@@ -201,7 +201,7 @@ def _column(reader: Reader, relation: Name, alias: str) -> str:
 
 
 def _check_last(clauses: Sequence[Clause]) -> None:
-    """A clause without a condition leaves nothing for those of its kind behind it."""
+    """Refuse a clause after one of its kind without a condition, because it would get no row."""
     for index, clause in enumerate(clauses):
         if not clause.condition and clause.kind in {item.kind for item in clauses[index + 1 :]}:
             _refuse(

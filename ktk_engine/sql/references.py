@@ -32,8 +32,8 @@ class Reference:
 class _State(Enum):
     QUERY = auto()  # a query may begin
     RELATION = auto()  # a relation is expected
-    FROM = auto()  # behind a relation
-    VALUES = auto()  # in a list of rows behind FROM
+    FROM = auto()  # after a relation
+    VALUES = auto()  # in a list of rows after FROM
     WITH = auto()  # a query with a name is expected
     ELSE = auto()  # anything else
 
@@ -52,19 +52,19 @@ class _Level:
 
     @property
     def is_argument(self) -> bool:
-        """Whether a relation here is an argument: it has no alias, and no other follows it."""
+        """Whether a relation here is an argument: no alias, and no other relation follows."""
         return self.arguments and not self.is_query
 
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _QUERY = frozenset({"SELECT", "MAP", "REDUCE"})
 _SET = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
-# What ends the relations of FROM.
+# What ends the list of relations of FROM.
 _BEHIND_FROM = frozenset(
     {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT"}
     | {"OFFSET", "SELECT", "QUALIFY"}
 )
-# What may stand behind a relation and is no alias.
+# Words after a relation that are not its alias.
 _NO_ALIAS = frozenset(
     {"JOIN", "CROSS", "INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF"}
     | {"LATERAL", "ON", "USING", "PIVOT", "UNPIVOT", "SET", "WHEN", "INSERT", "|>"}
@@ -82,17 +82,17 @@ class _Scan:
     levels: list[_Level] = field(default_factory=list)
 
     def word(self, ahead: int = 0) -> str:
-        """A coming word or sign; empty behind the last."""
+        """The word or sign ahead; empty at the end."""
         place = self.at + ahead
         return self.tokens[place].word if 0 <= place < len(self.tokens) else ""
 
     def is_name(self, ahead: int = 0) -> bool:
-        """Whether a coming token may be a name."""
+        """Whether the token ahead may be a name."""
         place = self.at + ahead
         return place < len(self.tokens) and self.tokens[place].kind in ("word", "quoted")
 
     def run(self, ctes: frozenset[Identifier], only_with: bool = False) -> None:
-        """Step over all tokens, or over `with ...` and the queries with names."""
+        """Step over all tokens, or over `with ...` and the queries that it names."""
         self.levels = [_Level(_State.QUERY, ctes)]
         while self.at < len(self.tokens):
             level, token = self.levels[-1], self.tokens[self.at]
@@ -137,7 +137,7 @@ class _Scan:
         self.levels.append(new)
 
     def close(self) -> None:
-        """Step out of parentheses; of ones that nothing opened, Spark says what is wrong."""
+        """Step out of parentheses; Spark reports those that were never opened."""
         if len(self.levels) > 1:
             closed = self.levels.pop()
             if closed.defines is not None:
@@ -147,7 +147,7 @@ class _Scan:
                 self.at += self.word(1) == ","
 
     def plain(self, level: _Level) -> None:
-        """A part of a name, which is no keyword."""
+        """A part of a name that is no keyword."""
         if level.state is _State.QUERY:
             level.state = _State.ELSE
 
@@ -171,7 +171,7 @@ class _Scan:
         self.at += 1
 
     def cte(self, level: _Level, token: Token) -> None:
-        """A query with a name: step into it."""
+        """Step into a query of `with`."""
         name = Identifier(name_of(self.sql, token))
         depth = 0
         while self.at + 1 < len(self.tokens):
@@ -185,7 +185,7 @@ class _Scan:
         self.levels.append(_Level(_State.QUERY, ctes, defines=name))
 
     def clause(self, level: _Level, token: Token) -> None:
-        """A token of a query that is no relation."""
+        """Read a token of a query outside of relations."""
         word = token.word
         in_from = level.state in (_State.FROM, _State.VALUES)
         if word in _SET:
@@ -212,7 +212,7 @@ class _Scan:
         return before in (",", ":", "SELECT")
 
     def _begins_relation(self, level: _Level, word: str) -> bool:
-        """Whether a word has a relation behind it."""
+        """Whether a relation follows a word."""
         if word == "JOIN":
             return level.is_query or level.state in (_State.FROM, _State.VALUES)
         if word == ",":
@@ -220,7 +220,7 @@ class _Scan:
         return word == "TABLE" and level.is_argument and self.is_name(1)
 
     def _is_alias(self, token: Token) -> bool:
-        """Whether a list of rows ends here: a name behind a value."""
+        """Whether a list of rows ends here: a name follows a value."""
         if token.word == "AS":
             return True
         before = self.tokens[self.at - 1]
@@ -229,7 +229,7 @@ class _Scan:
         )
 
     def relation(self, level: _Level) -> None:
-        """What stands where a relation is expected."""
+        """Read what comes where a relation is expected."""
         token, word = self.tokens[self.at], self.word()
         is_part = self.word(1) == "."
         behind = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
@@ -257,7 +257,7 @@ class _Scan:
         return self.word(1) == "(" or (self.is_name(1) and self.word(2) in (".", "("))
 
     def by_text(self, level: _Level) -> None:
-        """`identifier('schema.name')`; only Spark can compute anything else."""
+        """`identifier('schema.name')`; only Spark can compute any other argument."""
         start, texts = self.at, []
         place = start + 2
         while place < len(self.tokens) and self.tokens[place].kind == "text":
@@ -273,7 +273,7 @@ class _Scan:
             self.add(level, parts, self.tokens[start].start)
 
     def named(self, level: _Level) -> None:
-        """A name with dots, or a function."""
+        """Read a dotted name, or a function."""
         start = self.at
         parts = [name_of(self.sql, self.tokens[start])]
         self.at += 1
@@ -284,7 +284,7 @@ class _Scan:
             self.add(level, Name(parts), self.tokens[start].start)
 
     def add(self, level: _Level, parts: Name, start: int) -> None:
-        """Note a name with what stands behind it."""
+        """Note a name with the clauses after it."""
         version, timestamp = self.moment()
         end = self.tokens[self.at - 1].end
         alias_at = end
@@ -300,7 +300,7 @@ class _Scan:
         self.found.append(Reference(parts, start, end, aliased, version, timestamp, alias_at))
 
     def parenthesized(self) -> None:
-        """Step over parentheses, with what is between them."""
+        """Step over parentheses and their contents."""
         depth = 0
         while self.at < len(self.tokens):
             depth += (self.word() in _OPENING) - (self.word() in _CLOSING)
@@ -309,7 +309,7 @@ class _Scan:
                 break
 
     def moment(self) -> tuple[str | None, str]:
-        """What `version as of` and `timestamp as of` say behind a name."""
+        """Read `version as of` and `timestamp as of` after a name."""
         skipped = 1 if self.word() == "FOR" else 0
         word = self.word(skipped)
         if self.word(skipped + 1) != "AS" or self.word(skipped + 2) != "OF":
@@ -326,7 +326,7 @@ class _Scan:
         return None, ""
 
     def instant(self) -> str:
-        """Step over an expression of a time: what is no literal is refused where it matters."""
+        """Step over an expression of a time; whether it is a literal is checked when it matters."""
         start = self.at
         kind = f"{self.word()} " if self.word() in _TIMES else ""
         self.at += bool(kind)

@@ -1,4 +1,4 @@
-"""Puts other names in the places of relations."""
+"""Replaces the names of relations in a statement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, s
     tokens = tokenize(sql)
     for index, token in enumerate(tokens):
         if token.word != "." or index == 0 or (index > 1 and tokens[index - 2].word == "."):
-            continue  # the first dot of a name is looked at
+            continue  # only the first dot of a name counts
         for length in lengths:
             words = tokens[index - 1 : index - 1 + 2 * length : 2]
             dots = tokens[index : index + 2 * length : 2]

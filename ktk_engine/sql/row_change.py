@@ -44,12 +44,12 @@ class RowChange:
 
     @property
     def deletes_all_matched(self) -> bool:
-        """Whether matching is enough to go, so that several source rows may match one row."""
+        """Whether every matching row is deleted, so that several source rows may match one row."""
         matched = self.of("matched")
         return bool(matched) and matched[0].action == "delete" and not matched[0].condition
 
     def __str__(self) -> str:
-        """Give what the log says of it: the verb, and which rows."""
+        """Give the verb and the affected rows, for the log."""
         if self.verb == "merge":
             return f"merge on {self.on}"
         where = self.clauses[0].condition

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["word", "quoted", "text", "number", "sign"]
 
-# What the next token is. Comments and blanks are stepped over; a hint is a comment to us. Words
-# may begin with a digit; a number is one only if no letter follows it.
+# The kind of the next token. Comments and blanks are skipped, and a hint counts as a comment.
+# Words may begin with a digit; it is a number only if no letter follows.
 _TOKEN = re.compile(
     r"""
     [\s\u00a0]++ | --(?:\\\n|[^\r\n])*+
@@ -60,7 +60,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def _end_of_comment(sql: str, at: int) -> int:
-    """Where a comment ends, which may hold others; one that nothing closes takes all."""
+    """Where a comment ends, which may be nested; an unclosed one goes to the end."""
     depth = 1
     while depth:
         sign = _COMMENT_SIGN.search(sql, at)
@@ -81,7 +81,7 @@ _ESCAPE = re.compile(
     r"\\(?:u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<o>[01][0-7]{2})|(?P<c>.))", re.DOTALL
 )
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_KEPT = frozenset("%_")  # patterns of LIKE need their backslash
+_KEPT = frozenset("%_")  # patterns of LIKE need their backslashes
 
 
 def text_of(sql: str, tokens: Sequence[Token]) -> str:
@@ -131,7 +131,7 @@ def simplified(sql: str) -> str:
 
 
 def _doubled(tokens: Sequence[Token]) -> set[int]:
-    """Which parentheses stand right within others, around one expression and no query."""
+    """Which parentheses are directly within others, around one expression that is no query."""
     closed: dict[int, int] = {}
     opened: list[int] = []
     lists: set[int] = set()
