@@ -113,7 +113,7 @@ def by_name(relations: list[Relation]) -> dict[Identifier, list[Relation]]:
 
 
 def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
-    """Read a view's document, None if there is none; a cube by its prefix needs none."""
+    """Read a view's document; None without one. A cube by its prefix needs none."""
     if name.startswith(_CUBE):
         return ViewDocument(name, "cube", cube=name.removeprefix(_CUBE))
     key = view_key(name)
@@ -156,14 +156,14 @@ def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:
 
 
 def list_scopes(store: ObjectStore) -> list[LogScope]:
-    """Every scope that has a log, cubes first; also those whose datasets were all removed."""
+    """Every scope that has a log, cubes first, including those whose datasets were all removed."""
     return [LogScope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
 
 
 def _datasets(
     store: ObjectStore, published: Iterable[str], cubes: Iterable[str], tables: Iterable[str]
 ) -> dict[str, DatasetEntry | None]:
-    """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
+    """Uuids of all datasets, published or only in a log; those of cubes with their log entries."""
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
     known = _by_cube(published)
     for state in _states(store, "cube", cubes, known):
@@ -190,7 +190,7 @@ def _call(listing: Callable[[], list[str]]) -> list[str]:
 def _states(
     store: ObjectStore, kind: str, names: Iterable[str], published: Mapping[str, list[str]]
 ) -> list[State]:
-    """Resolve scopes; what is published of each is listed already."""
+    """Resolve scopes whose published documents are listed already."""
     return ask_all(
         store, lambda name: resolve(store, LogScope(kind, name), published.get(name, ())), names
     )

@@ -1,4 +1,4 @@
-"""From the name that a person gives to a dataset of a cube to its uuid."""
+"""Finds the uuid of a dataset of a cube by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads which version of a relation a statement asks for."""
+"""Reads the version of a relation that a statement names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def moment_of(
     `QueryError` if the clause is no literal of a date or time.
     """
     if version is not None:
-        # Spark's clause takes a number or a text; a tag never looks like a number.
+        # Spark's clause takes a number or a string; a tag never looks like a number.
         number = version.isascii() and version.isdecimal()
         return Moment(version=int(version) if number else version)
     if not timestamp:
@@ -69,7 +69,7 @@ def moment_of(
 
 
 def _pinned(parts: Sequence[str]) -> Moment | None:
-    """The version that the relation's address names; a clause of the statement comes first."""
+    """The version in the relation's address; a clause of the statement takes precedence."""
     address = parse_address(parts[0]) if len(parts) == 3 else None
     if isinstance(address, StoreAddress) and address.version is not None:
         return Moment(version=address.version)

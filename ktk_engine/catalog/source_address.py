@@ -56,7 +56,7 @@ Address = FileAddress | StoreAddress
 
 
 def parse_address(text: str) -> Address | None:
-    """Read an address; None for a text that is none."""
+    """Read an address; None if the text is none."""
     scheme, colon, rest = text.partition(":")
     if not colon or scheme not in (_STORE, *FILE_FORMATS):
         return None
@@ -83,7 +83,7 @@ def qualified_name(schema: str, name: str) -> str:
 
 
 def _render(scheme: str, location: str, pairs: list[tuple[str, str]]) -> str:
-    # No quote, backtick, brace or star of a path reaches SQL or Jinja.
+    # SQL and Jinja never see a quote, backtick, brace or star of a path.
     query = urlencode(pairs, safe=_SAFE, quote_via=quote)
     return f"{scheme}:{quote(location, safe=_SAFE)}" + (f"?{query}" if query else "")
 

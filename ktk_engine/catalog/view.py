@@ -1,4 +1,4 @@
-"""Views and cubes as relations: small documents of ours in the store."""
+"""Views and cubes as relations: small documents that this library writes into the store."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
-# Since format 2 the document carries its own digest. Format 3 is a cube that stands on datasets of
-# other stores, which earlier versions would not look for; all else is written as format 2.
+# Since format 2 the document has its own digest. Format 3 is a cube with datasets of other
+# stores, where earlier versions would not look. Any other view is written as format 2.
 _FORMATS = (1, 2, 3)
 _SUFFIX = ".json"
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
