@@ -1,4 +1,4 @@
-"""Cubes, tables and plans as HTML, for notebooks; every text is escaped."""
+"""Cubes, tables and plans as HTML for notebooks; every text is escaped."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _role(item: DatasetDescription, name: str) -> str:
 
 
 def _funnel(item: DatasetPlan, tiers: Sequence[str]) -> list[str]:
-    """The files that each tier left, then what is read of those."""
+    """The files that each tier left, then what it reads of those."""
     left = {step.tier: step for step in item.steps}
     steps = [left.get(tier) for tier in tiers]
     files = ["" if step is None else number(step.files) for step in steps]
@@ -113,7 +113,7 @@ def _funnel(item: DatasetPlan, tiers: Sequence[str]) -> list[str]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """A table whose columns of numbers are aligned to the right."""
+    """A table whose numeric columns are right-aligned."""
     styles = [_NUMBER if head in numbers else _TEXT for head in heads]
     head = "".join(f"<th{s}>{escape(h)}</th>" for h, s in zip(heads, styles, strict=True))
     body = "".join(

@@ -1,4 +1,4 @@
-"""The history of a cube or table: what its log says, newest first."""
+"""The history of a cube or table from its log, newest first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
     if state.head is None or limit == 0:
         return []
     first = 1 if limit is None else max(state.version - limit + 1, 1)
-    # One more than shown: the first one's changes are told from it.
+    # One more than shown, to compute the changes of the first one.
     links = read_chain(store, state.scope, first - 1, state.version, state.head_sha256)
     shown = [
         _entry_of(state.scope, link, links[i - 1] if i else None)
@@ -143,7 +143,7 @@ def history_rows(entries: Iterable[HistoryEntry]) -> list[list[str]]:
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:
-    """One row per changed dataset; version and time are in the first."""
+    """One row per changed dataset; only the first has version and time."""
     rows = [
         [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
         for item in entry.changes
@@ -163,6 +163,6 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
 
 
 def _by(entry: HistoryEntry) -> str:
-    """Who committed it and why; the rest is for --json."""
+    """Who committed it and why; only --json shows the rest."""
     who = entry.history.get("node") or entry.history.get("command", "")
     return ": ".join(filter(None, (who, entry.history.get("reason", ""))))

@@ -1,4 +1,4 @@
-"""Describes cubes and tables by what their documents know; opens no data file unless asked."""
+"""Describes cubes and tables by their documents, by default without opening a data file."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def describe_dataset(state: State, uuid: str) -> DatasetDescription:
 
 
 def list_contents(store: ObjectStore) -> list[Summary]:
-    """List the cubes and tables of a store with their sizes, as far as the logs know them."""
+    """List the cubes and tables of a store with their sizes, if the logs know them."""
     found = []
     for scope in present_scopes(store):
         kind = "cube" if scope.kind == "cube" else "table"
@@ -192,7 +192,7 @@ def _specification_dict(specification: CubeSpecification) -> dict[str, Any]:
 
 
 def _snapshot(state: State, uuid: str) -> Snapshot | None:
-    """What a dataset holds; of one with a problem, what the log says."""
+    """What a dataset holds; for one with a problem, what the log says."""
     item = state.datasets[uuid]
     if not item.problem:
         return state.snapshot(uuid)
@@ -217,7 +217,7 @@ def _specification(
 
 
 def _comments(state: State) -> dict[str, str]:
-    """What people say of the virtual tables over a cube."""
+    """Comments of the virtual tables of a cube."""
     if state.scope.kind != "cube":
         return {}
     names = [view_name(name) for name in state.store.list_names(VIEW_FOLDER)]
@@ -299,7 +299,7 @@ def _segments(
 
 
 def _documented_at(state: State, item: DatasetState) -> str:
-    """When the version was committed that a document shows."""
+    """When the version in a document was committed."""
     if item.stamp is None or state.head is None:
         return ""
     if item.stamp.version == state.version:
@@ -307,7 +307,7 @@ def _documented_at(state: State, item: DatasetState) -> str:
     try:
         return read_entry(state.store, state.scope, item.stamp.version)[0].time.isoformat()
     except KtkError:
-        return ""  # `check` says what is wrong with the log
+        return ""  # `check` reports what is wrong with the log
 
 
 def _is_published(item: DatasetState) -> bool:

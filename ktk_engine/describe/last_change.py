@@ -1,4 +1,4 @@
-"""When the rows of a dataset last changed, as its log or its document says."""
+"""When the rows of a dataset last changed, by its log or its document."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _entry(state: State, version: int) -> LogEntry | None:
 
 
 def _written_at(store: ObjectStore, uuid: str) -> datetime:
-    """When a document was written; where both forms exist, JSON counts, as for readers."""
+    """When a document was written; if both forms exist, JSON counts, as for readers."""
     for key in (document_key(uuid), msgpack_document_key(uuid)):
         for info in store.list(key):
             if info.key == key:

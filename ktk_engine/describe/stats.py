@@ -1,4 +1,4 @@
-"""How large datasets are: rows, files, bytes, partitions; of our files from documents alone."""
+"""How large datasets are: rows, files, bytes, partitions; for our files from documents alone."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ def _stats(store: ObjectStore, snapshot: Snapshot) -> DatasetStats:
 
 
 def partition_count(snapshot: Snapshot) -> int:
-    """Folders with files, counted without Arrow's grouping, which would import pandas."""
+    """Number of folders with files, without Arrow's grouping, which would import pandas."""
     if not snapshot.partition_keys:
         return 1 if snapshot.file_table.num_rows else 0
     return len({label.rpartition("/")[0] for label in snapshot.labels})
 
 
 def listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
-    """Size of files whose sizes nobody noted, by one listing."""
+    """Size of files without recorded sizes, by one listing."""
     keys = set(snapshot.file_column("key").to_pylist())
     sizes = [info.size for info in store.list(f"{snapshot.uuid}/") if info.key in keys]
     return sum(sizes) if len(sizes) == len(keys) else None
 
 
 def footer_rows(store: ObjectStore, snapshot: Snapshot) -> int:
-    """Rows of files that nobody counted, by their footers."""
+    """Rows of files without recorded counts, from their footers."""
     from ktk_engine.files.footers import FooterCache
 
     keys = snapshot.file_column("key").to_pylist()
