@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_DECIMAL_PRECISION = 38
 
-# By name, since not every version has them: why they have no class, and what to write instead.
+# By name, since not every version has them: why they have no class, and what to use instead.
 _BYTES = "Arrow has no such type, and the bytes alone do not say what they mean"
 _UNIT = "store a number together with its unit"
 _WITHOUT_CLASS = {
@@ -64,7 +64,7 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
     if pt.is_decimal(normal):
         return st.DecimalType(min(normal.precision, MAXIMUM_DECIMAL_PRECISION), normal.scale)
     if pt.is_timestamp(normal):
-        return st.TimestampType()  # an instant: Spark keeps no zone
+        return st.TimestampType()  # an instant: Spark stores no zone
     if pt.is_list(normal):
         return st.ArrayType(spark_type(normal.value_type))
     if pt.is_map(normal):
@@ -123,7 +123,7 @@ def type_in_sql(session: SparkSession, text: str) -> pa.DataType | None:
 
 
 def _arrow_type(spark: st.DataType) -> pa.DataType:
-    """The Arrow type of a Spark type, whose parts may all be null (decision 32)."""
+    """The Arrow type of a Spark type; all its parts may be null (decision 32)."""
     if isinstance(spark, st.ArrayType):
         return pa.list_(pa.field("element", _arrow_type(spark.elementType)))
     if isinstance(spark, st.MapType):
@@ -135,7 +135,7 @@ def _arrow_type(spark: st.DataType) -> pa.DataType:
 
 
 def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
-    """What stands for a type that Arrow would take for another one, or does not know."""
+    """A placeholder for a type that Arrow does not know, or would take for another one."""
     from pyspark.errors import PySparkTypeError
 
     name = spark.simpleString()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Settings that a version before does not know; it might take them for somebody's own.
+# Settings that earlier versions do not know and might take for a user's own.
 _SINCE: Mapping[str, tuple[int, int]] = {
     "spark.sql.timeType.enabled": (4, 1),
     "spark.python.unix.domain.socket.dir": (4, 1),
@@ -43,7 +43,7 @@ def spark_version() -> tuple[int, int]:
 def known_settings(
     settings: Mapping[str, str], version: tuple[int, int] | None = None
 ) -> dict[str, str]:
-    """Give the settings without those that a version does not know; None for PySpark's own."""
+    """Give the settings that a version knows, by default PySpark's."""
     version = version or spark_version()
     return {k: v for k, v in settings.items() if _SINCE.get(k, version) <= version}
 
@@ -68,7 +68,7 @@ def time_type() -> DataType | None:
 
 
 def widens_when_reading() -> bool:
-    """Whether Spark reads numbers of parquet files in wider types than they have there."""
+    """Whether Spark can read numbers of parquet files in wider types."""
     return spark_version() >= (4, 0)
 
 
@@ -101,14 +101,14 @@ def collect_table(frame: DataFrame) -> pa.Table:
 
 
 def create_frame(session: SparkSession, table: pa.Table, schema: StructType | None) -> DataFrame:
-    """Do what `createDataFrame` does with a table."""
+    """Make a frame of a table as `createDataFrame` does."""
     if spark_version() >= (4, 0):
         return session.createDataFrame(table, schema)
     return _streamed_frame(session, table, schema)
 
 
 def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) -> DataFrame:
-    """Do what 4.0 does, with the means of 3.5."""
+    """Make it as 4.0 does, with the means of 3.5."""
     import pyspark  # noqa: F401
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -147,7 +147,7 @@ def classic_class(session: SparkSession, name: str) -> Any:
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """The errors that Spark raises here; those of py4j only where it is in use."""
+    """The errors that Spark raises here; those of py4j only if it is in use."""
     import pyspark  # noqa: F401
     from pyspark.errors import PySparkException
 
@@ -156,7 +156,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def all_settings(session: SparkSession) -> dict[str, str]:
-    """Give the settings of a session that were ever set."""
+    """Give all settings of a session that are set."""
     if spark_version() >= (4, 0):
         return dict(session.conf.getAll)
     rows = session._jsparkSession.sessionState().conf().settings()
@@ -164,13 +164,13 @@ def all_settings(session: SparkSession) -> dict[str, str]:
 
 
 def condition_of(error: PySparkException) -> str:
-    """Give the name of an error's condition (`PATH_NOT_FOUND`), empty if it has none."""
+    """Give the name of an error's condition (`PATH_NOT_FOUND`); empty without one."""
     named = error.getCondition() if spark_version() >= (4, 0) else error.getErrorClass()
     return named or ""
 
 
 def message_of(error: PySparkException) -> str:
-    """Give what an error says."""
+    """Give the message of an error."""
     message = error.getMessage() if spark_version() >= (4, 0) else ""
     return message or str(error)
 

@@ -49,7 +49,7 @@ _COMPARISONS: dict[str, Operator] = {
 
 @dataclass(frozen=True)
 class _Address:
-    """Which version of which relation is read: plain data, which goes from worker to worker."""
+    """The version of a relation to read, as plain data that goes to workers."""
 
     store: ObjectStore
     kind: Kind
@@ -76,17 +76,17 @@ class KtkDataSource(datasource.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """How Spark calls it."""
+        """The format's name in Spark."""
         return "ktk"
 
     def schema(self) -> StructType:
-        """Give the columns, in Spark's types of their classes; rows are of this version, too."""
+        """Give the columns in Spark's types; the reader uses the same version."""
         loaded = self._address.open()
-        self._version = loaded.state.version or None  # 0: what another program wrote
+        self._version = loaded.state.version or None  # 0: another program wrote it
         return spark_schema(loaded.schema)
 
     def reader(self, schema: StructType) -> KtkReader:
-        """Give what plans and reads."""
+        """Give the reader, which plans and reads."""
         address = self._address
         if self._version is not None:
             address = replace(address, version=self._version, timestamp=None)
@@ -117,7 +117,7 @@ class KtkDataSource(datasource.DataSource):
 
 
 class KtkReader(datasource.DataSourceReader):
-    """Plans and reads one use of a relation; goes to the workers that read."""
+    """Plans and reads one use of a relation; workers get a copy."""
 
     def __init__(self, address: _Address) -> None:
         self._address = address
@@ -126,7 +126,7 @@ class KtkReader(datasource.DataSourceReader):
         self._target = arrow_schema(spark_schema(self._schema))
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take note of filters; Spark looks at each row again."""
+        """Note filters; Spark checks each row again."""
         self._condition = conjunction(_condition(item, self._schema) for item in filters)
         return filters
 
@@ -145,7 +145,7 @@ class KtkReader(datasource.DataSourceReader):
 
 
 def _condition(pushed: Any, schema: pa.Schema) -> Condition:
-    """What a row fulfils that passes a filter; true where it is not understood."""
+    """What a row that passes a filter fulfills; true if the filter is not understood."""
     known = _exactly(pushed, schema)
     return TrueCondition() if known is None else known
 

@@ -48,7 +48,7 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def column(name: str) -> Column:
-    """Name a column of a frame, whatever characters the name holds."""
+    """Refer to a column of a frame by name, with any characters in the name."""
     return F.col(quote_identifier(name))
 
 
@@ -93,7 +93,7 @@ def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Col
 
 
 def _is_rearranged(given: DataType, wanted: DataType) -> bool:
-    """Whether a cast, which goes by place, would put values of a struct into other fields."""
+    """Whether a cast, which goes by position, would put values of a struct into other fields."""
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         return _is_rearranged(given.elementType, wanted.elementType)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
@@ -113,7 +113,7 @@ def _is_rearranged(given: DataType, wanted: DataType) -> bool:
 
 
 def _same_fields(given: StructType, wanted: StructType) -> dict[str, str] | None:
-    """Field -> how the given struct calls it; None if the two have other fields."""
+    """Field -> its name in the given struct; None if the two have other fields."""
     places = {name: find_name(name, given.names) for name in wanted.names}
     found = {name: there for name, there in places.items() if there is not None}
     same = len(set(found.values())) == len(given.names) == len(wanted.names)

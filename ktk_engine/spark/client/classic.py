@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# One question to Java by its whole name, where `jvm.java.lang.Class` is three.
+# One call of Java by the full name; `jvm.java.lang.Class` makes three.
 _CLASS = "java.lang.Class"
 _STRING_UTILS = "org.apache.commons.lang3.StringUtils"
 _BETWEEN_NAMES = "\0"
@@ -62,7 +62,7 @@ def has_stopped(context: SparkContext) -> bool:
 
 
 def size_in_bytes(frame: DataFrame) -> int:
-    """How many bytes Spark takes a frame to have: known if it is persisted, else a guess."""
+    """The size of a frame in bytes by Spark: exact if it is persisted, else an estimate."""
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
@@ -106,7 +106,7 @@ class ClassicClient:
 
     @property
     def zone(self) -> str:
-        """That of the active session, which need not be the one that runs the statement."""
+        """The active session's, which need not be the one that runs the statement."""
         if not pins_threads():
             return ""  # each call may run in another thread of the JVM
         jvm: Any = self.session._jvm
@@ -125,7 +125,7 @@ class ClassicClient:
         return self.session.newSession()
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
-        """Those of Spark's start; `getConf` would ask for each of them all."""
+        """Settings from Spark's start; `getConf` would make a call for each of them."""
         context: Any = self._context._jsc
         settings = context.sc().conf()
         return {key for key in keys if settings.contains(key)}
@@ -137,19 +137,19 @@ class ClassicClient:
         for a delayed acknowledgement of the first.
         """
         jvm: Any = self.session._jvm
-        with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
+        with suppress(Py4JError):  # a host program's gateway may not expose its sockets
             server = self._context._gateway.java_gateway_server  # type: ignore[union-attr]
             server_class = getattr(jvm, _CLASS).forName("py4j.GatewayServer")
             field = server_class.getDeclaredField("connections")
             field.setAccessible(True)
             connections = field.get(server)
             for number in range(connections.size()):
-                with suppress(Py4JError):  # one of a thread that has ended is closed
+                with suppress(Py4JError):  # the socket of an ended thread is closed
                     connections.get(number).getSocket().setTcpNoDelay(True)
 
     @contextmanager
     def keeping_active(self) -> Iterator[None]:
-        """Keep which session is the active one: `createDataFrame` makes its own the active one."""
+        """Restore the active session, which `createDataFrame` replaces by its own."""
         import pyspark  # noqa: F401
         from pyspark.sql import SparkSession
 
@@ -212,7 +212,7 @@ class ClassicClient:
     def needs_few_tasks(self, frame: DataFrame) -> bool:
         """See `Client`."""
         if self._context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-            return False  # how many there will be follows the tasks
+            return False  # their number follows the tasks
         leaves = int(frame._jdf.queryExecution().analyzed().collectLeaves().size())
         return leaves > self.parallelism and self.is_small(frame, _SMALL_BYTES)
 

@@ -1,4 +1,4 @@
-"""The operations of a thread in sessions of Spark Connect: tagged alike, and cancelled together."""
+"""The operations of a thread in sessions of Spark Connect, with one tag and one cancel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConnectJobs:
         self._first = session
         self._sessions: dict[Any, Callable[..., None]] = {}
         self._lock = threading.Lock()
-        # What a server has told of operations: their stages, and how many tasks run.
+        # Reported progress of operations: their stages, and how many tasks run.
         self._stages: dict[str, dict[int, Any]] = {}
         self._running: dict[str, int] = {}
 
@@ -39,7 +39,7 @@ class ConnectJobs:
     def end(self) -> None:
         """See `JobGroup`."""
         for session, note in self._sessions.items():
-            if self.name in session.getTags():  # tags are of threads
+            if self.name in session.getTags():  # tags belong to threads
                 session.removeTag(self.name)
             if hasattr(session, "removeProgressHandler"):
                 session.removeProgressHandler(note)
@@ -51,7 +51,7 @@ class ConnectJobs:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """Keep what a server tells now and then of an operation."""
+        """Keep the progress that a server reports from time to time."""
         with self._lock:
             known = self._stages.setdefault(operation_id or "", {})
             known.update({stage.stage_id: stage for stage in stages or ()})
@@ -68,7 +68,7 @@ class ConnectJobs:
         return done, running, max(sum(stage.num_tasks for stage in stages), done + running)
 
     def work(self) -> GroupWork:
-        """See `JobGroup`: a server tells no rows."""
+        """See `JobGroup`: a server reports no rows."""
         with self._lock:
             stages = [stage for known in self._stages.values() for stage in known.values()]
         return GroupWork(

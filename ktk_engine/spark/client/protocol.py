@@ -1,4 +1,4 @@
-"""What a session offers beyond PySpark's common interface: by Java, or by Spark Connect."""
+"""What a session offers beyond PySpark's common interface, by Java or by Spark Connect."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ class JobGroup(Protocol):
 
     @property
     def master(self) -> str:
-        """Where its jobs run; empty if that cannot be told."""
+        """Where its jobs run; empty if unknown."""
 
     def begin(self, description: str) -> None:
         """Put the jobs that the calling thread starts from now on into the group."""
 
     def include(self, session: SparkSession) -> None:
-        """Count another session's jobs to the group; its thread calls this."""
+        """Add another session's jobs to the group, from that session's thread."""
 
     def end(self) -> None:
         """Let the thread start jobs as before."""
 
     def tasks(self) -> tuple[int, int, int]:
-        """How many tasks of the jobs that run are done, how many run, and how many there are."""
+        """How many tasks of the running jobs are done, how many run, and how many there are."""
 
     def work(self) -> GroupWork:
-        """How far all its jobs are, those that have ended too: numbers only grow."""
+        """The progress of all its jobs, including ended ones: numbers only grow."""
 
     def cancel(self) -> None:
-        """Cancel the jobs that run; any thread may call this."""
+        """Cancel the running jobs, from any thread."""
 
 
 class Client(Protocol):
-    """A session, and what is asked of it otherwise where no Java answers."""
+    """A session, with what differs between classic Spark and Spark Connect."""
 
-    # Whether Spark's own reader can be given exactly the files of a snapshot.
+    # Whether Spark's own reader can read exactly the files of a snapshot.
     takes_manifests: bool
-    # Whether it gives optimised plans.
+    # Whether it gives optimized plans.
     shows_plans: bool
 
     @property
     def master(self) -> str:
-        """Where tasks run; empty if that cannot be told."""
+        """Where tasks run; empty if unknown."""
 
     @property
     def runs_here(self) -> bool:
@@ -81,10 +81,10 @@ class Client(Protocol):
 
     @property
     def zone(self) -> str:
-        """The time zone in which plans show instants; empty if it cannot be told."""
+        """The time zone in which plans show instants; empty if unknown."""
 
     def has_archive(self, name: str) -> bool:
-        """Whether workers were sent an archive of this name."""
+        """Whether workers already have an archive of this name."""
 
     def send_archive(self, archive: Path) -> None:
         """Let workers import modules of an archive."""
@@ -93,25 +93,25 @@ class Client(Protocol):
         """Give a session with settings and temporary views of its own."""
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
-        """The settings of the context, or of the session, that somebody has chosen."""
+        """The settings of the context, or of the session, that were set explicitly."""
 
     def answer_at_once(self) -> None:
-        """Let answers to short questions not wait for one another."""
+        """Send answers to short calls without delay."""
 
     def keeping_active(self) -> AbstractContextManager[None]:
-        """Keep which session the thread's code finds as the active one, over a block."""
+        """Restore the thread's active session after a block."""
 
     def active(self) -> AbstractContextManager[None]:
-        """Make this session the thread's active one, over a block."""
+        """Make this session the thread's active one for a block."""
 
     def check_syntax(self, sql: str) -> None:
         """Parse a statement without running it; raises Spark's `ParseException`."""
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Give columns of a frame by name, whatever characters the names hold."""
+        """Select columns of a frame by name, with any characters in the names."""
 
     def optimized_plan(self, frame: DataFrame) -> str:
-        """Give a frame's optimised plan as Spark writes it in JSON; only if it shows plans."""
+        """Give a frame's optimized plan as Spark's JSON; only if it shows plans."""
 
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
         """Whether conditions on rows give the same answer each time.
@@ -123,7 +123,7 @@ class Client(Protocol):
         """Whether a frame is known to be a union of many small queries."""
 
     def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
-        """Whether a frame that is persisted and computed is known to take no more memory."""
+        """Whether a persisted and computed frame is known to take no more memory."""
 
     def jobs(self) -> JobGroup:
         """Give a group for jobs of this session."""

@@ -1,4 +1,4 @@
-"""Collects the answer of a plan as Arrow tables: ordered, in the types of the classes."""
+"""Collects the answer of a plan as Arrow tables, ordered and in the types of the classes."""
 
 from __future__ import annotations
 

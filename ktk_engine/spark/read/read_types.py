@@ -58,7 +58,7 @@ def read_type(t: pa.DataType, physical: pa.DataType) -> st.DataType | None:
 
 
 def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
-    """The types without parts of which a type is made."""
+    """The leaf types of a type."""
     bare = unwrap(t)
     if is_list(bare):
         yield from _leaves(bare.value_type)
@@ -70,7 +70,7 @@ def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _is_unreadable(leaf: pa.DataType) -> bool:
-    """Whether Spark's reader has no way to read a type."""
+    """Whether Spark's reader cannot read a type."""
     uuid = isinstance(leaf, pa.BaseExtensionType) and leaf.extension_name == "arrow.uuid"
     nanoseconds = pat.is_timestamp(leaf) and leaf.unit == "ns"
     wide = pat.is_decimal(leaf) and leaf.precision > MAXIMUM_DECIMAL_PRECISION
@@ -79,13 +79,13 @@ def _is_unreadable(leaf: pa.DataType) -> bool:
 
 
 def _wide_type(leaf: pa.DataType) -> st.DataType:
-    """The Spark type that holds all of a type's values; narrow unsigned ones are signed there."""
+    """The Spark type that holds all of a type's values; signed for narrow unsigned ones."""
     unsigned = pat.is_unsigned_integer(leaf) and not pat.is_uint64(leaf)
     return st.LongType() if unsigned else spark_type(leaf)
 
 
 def _own_type(leaf: pa.DataType) -> st.DataType:
-    """The Spark type that is nearest to a type: all that Spark 3.5 reads it with."""
+    """The Spark type closest to a type: Spark 3.5 reads it only with this one."""
     if pat.is_decimal(leaf):
         return st.DecimalType(leaf.precision, leaf.scale)
     return next((spark for arrow, spark in _NARROW if leaf.equals(arrow)), spark_type(leaf))

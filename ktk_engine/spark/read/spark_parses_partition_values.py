@@ -11,7 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.format.percent_encoding import quote
 from ktk_engine.types.type_class import normalize
 
-# What Spark writes for null, and reads as null in columns of every type.
+# Spark writes it for null, and reads it as null in columns of every type.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _STRING = r"^(?:[^%/]|%[0-7][0-9A-Fa-f])+$"
@@ -22,8 +22,8 @@ _BOOL = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
-# The escaped characters that texts of timestamps contain. Spark decodes texts and timestamps
-# only; it parses other values as they are in the path.
+# The escaped characters in texts of timestamps. Spark decodes only texts and timestamps, and
+# parses other values as they are in the path.
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 

@@ -64,7 +64,7 @@ def task_frame(
 
 @contextmanager
 def _folder_of_here(elsewhere: bool) -> Iterator[None]:
-    """Say of a file that a task does not find that its folder may be of another machine."""
+    """Add to the error of a missing file that its folder may belong to another machine."""
     try:
         yield
     except ObjectNotFoundError as error:
@@ -88,13 +88,13 @@ def run_group(
 
 
 def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """Bring columns in the containers of their classes to the types that Spark takes."""
+    """Cast columns from the containers of their classes to the types that Spark takes."""
     columns = [cast_for_spark(c, f) for c, f in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
 def _grouped(tasks: Sequence[Task], most: int) -> list[list[Task]]:
-    """Deal tasks into groups of about equal size, the largest tasks first."""
+    """Distribute tasks to groups of about equal size, the largest tasks first."""
     groups: list[list[Task]] = [[] for _ in range(min(len(tasks), most))]
     heap = [(0, number) for number in range(len(groups))]
     for task in sorted(tasks, key=lambda task: task.bytes, reverse=True):
@@ -116,6 +116,6 @@ def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int
 
 
 def _bytes(text: str) -> int:
-    """A size as Spark's settings have it: `10485760`, `10m`, `10MB`; negative means none."""
+    """A size in the form of Spark's settings: `10485760`, `10m`, `10MB`; negative means none."""
     match = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
     return int(match[1]) * int(1024 ** " kmgtp".index(match[2] or " ")) if match else 0

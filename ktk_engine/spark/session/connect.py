@@ -1,4 +1,4 @@
-"""Sessions on a server of Spark Connect, and why one does not answer any more."""
+"""Sessions on a server of Spark Connect, and why one no longer answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ktk_engine.spark.session.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ASKED_AT_FIRST = 4  # that are some five seconds
+_ASKED_AT_FIRST = 4  # in total some five seconds
 _OLDEST = (3, 5)
-# Errors hold what Spark says; its stack is in the server's log.
+# Errors have Spark's message; its stack is in the server's log.
 _SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
-# What gRPC goes by, and a connection of our own does not.
+# gRPC uses these, and a direct connection does not.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
@@ -75,7 +75,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             )
         for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
-        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which binds PySpark's functions to Connect
         return with_defaults(session)
     except spark_errors() as error:
         if not is_lost(error) and not is_refused(error):
@@ -118,7 +118,7 @@ def _active() -> Any:
 
 
 def shown(remote: str) -> str:
-    """An address without what it says of people and secrets."""
+    """An address without its users and secrets."""
     found = _REMOTE.match(remote)
     return f"sc://{found[1]}" if found else "of Spark Connect"
 
@@ -149,14 +149,14 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def release(session: SparkSession) -> None:
-    """Let a server forget a session that nobody needs any more."""
+    """Release a session on the server that is no longer in use."""
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         session.stop()
 
 
 def abandon(session: SparkSession) -> None:
-    """Close a connection that is lost: what waits for its answer fails at once."""
+    """Close a lost connection, so that calls waiting for an answer fail at once."""
     with suppress(Exception):
         channel: Any = session.client._channel
         channel.close()

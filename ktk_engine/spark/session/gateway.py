@@ -39,7 +39,7 @@ def start_gateway(
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    # Somebody's JVM that runs already, perhaps under spark-submit, takes no arguments any more.
+    # A running JVM of the host, perhaps under spark-submit, takes no more arguments.
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     with _settings_file(settings, folder):
@@ -73,7 +73,7 @@ def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
 
 
 def _escape(text: str) -> str:
-    """Write a key or value of Java's properties."""
+    """Escape a key or value of Java properties."""
     return "".join(
         sign if sign.isascii() and (sign.isalnum() or sign in "._-/,@") else _unicode(sign)
         for sign in text
@@ -86,10 +86,10 @@ def _unicode(sign: str) -> str:
 
 
 def _listening(tell: Callable[[str], None]) -> JavaGateway:
-    """Start the JVM, whose output is passed on."""
+    """Start the JVM, and pass on its output."""
     reading, writing = os.pipe()
     said: list[str] = []
-    context = contextvars.copy_context()  # dbt's log asks it who is logging
+    context = contextvars.copy_context()  # dbt's log reads from it who is logging
     reader = threading.Thread(
         target=context.run,
         args=[_pass_on, os.fdopen(reading, errors="replace"), tell, said],
@@ -105,7 +105,7 @@ def _listening(tell: Callable[[str], None]) -> JavaGateway:
 
 
 def _launched(output: int) -> JavaGateway:
-    """Start the JVM; only it can write to the output then, so that a reader sees its end."""
+    """Start the JVM, as the only writer of the output, so that a reader sees its end."""
     import pyspark  # noqa: F401
     from pyspark.java_gateway import launch_gateway
 
@@ -118,7 +118,7 @@ def _launched(output: int) -> JavaGateway:
 
 
 def _pass_on(output: TextIOWrapper, tell: Callable[[str], None], said: list[str]) -> None:
-    """Read lines until nobody can write any more; the last ones are kept."""
+    """Read lines until the output is closed; keep the last ones."""
     with output:
         for line in output:
             said[:] = [*said, line.rstrip("\n")][-_LINES_SHOWN:]

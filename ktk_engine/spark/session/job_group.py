@@ -1,4 +1,4 @@
-"""The Spark jobs of one piece of work: described alike, and cancelled together."""
+"""The Spark jobs of one piece of work, with one description and one cancel."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ _PATIENCE = 5.0  # seconds to connect, and again to answer
 _SPARK = "spark://"
 _KUBERNETES = re.compile(r"k8s://(?:(https?)://)?(.+)")
 _ADDRESS = re.compile(r"(?:\[([^\]]+)\]|([^\[\]:/]+)):(\d{1,5})(?:/.*)?")
-# A request of Spark's own protocol, for a file that no master has: it is answered at once, and
-# whatever the cluster's security, nothing begins. (Length of all, type "stream request", name.)
+# A request in Spark's own protocol for a file that no master has. It answers at once with any
+# security, and starts nothing. (Length of all, type "stream request", name.)
 _NAME = b"/files/ktk"
 _QUESTION = struct.pack(">qbi", 8 + 1 + 4 + len(_NAME), 6, len(_NAME)) + _NAME
 
@@ -31,7 +31,7 @@ def check_master(master: str) -> None:
 
 
 def why_ended() -> str:
-    """Say why the Spark of this process ended; empty if it runs, or none was started."""
+    """Say why the Spark of this process ended; empty if it runs or never started."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -51,9 +51,9 @@ def why_ended() -> str:
 
 
 def _end_of_process(process: Popen[bytes] | None) -> str:
-    """How Spark's Java process ended, which does not answer any more."""
+    """How Spark's Java process, which no longer answers, ended."""
     told = "Spark's Java process ended"
-    with suppress(TimeoutExpired):  # its doors close a little earlier
+    with suppress(TimeoutExpired):  # its sockets close a little earlier
         status = process.wait(1) if process is not None else 0
         if status:
             told += f" (killed by signal {-status})" if status < 0 else f" (exit status {status})"
@@ -82,7 +82,7 @@ def master_problem(master: str) -> str:
         return ""
     addresses = [match for match in map(_ADDRESS.fullmatch, written) if match]
     if len(addresses) < len(written):
-        return ""  # Spark itself says what is wrong with its form
+        return ""  # Spark itself reports a malformed one
     pool = ThreadPoolExecutor(len(addresses))
     asked = [
         pool.submit(address_problem, match[1] or match[2], int(match[3]), is_master=not kubernetes)

@@ -1,4 +1,4 @@
-"""Whether Spark's own catalog outlives the process, so that tables may be kept in it."""
+"""Whether Spark's own catalog outlives the process, so that it can keep tables."""
 
 from __future__ import annotations
 

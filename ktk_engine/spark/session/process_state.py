@@ -36,11 +36,11 @@ def use_this_python(settings: Mapping[str, str]) -> None:
 
 
 def silence_what_nobody_needs() -> None:
-    """Keep PySpark and py4j from saying twice what they raise, and from warning of pandas 3."""
+    """Keep PySpark and py4j from logging what they raise, and from warnings about pandas 3."""
     silence_query_loggers()
-    # No rows pass through pandas on their way; who reads the warning would doubt the installation.
+    # No rows pass through pandas, so the warning would only worry users.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often asked
+    logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""The folder of this process for what nobody needs after it."""
+"""The folder of this process for temporary files."""
 
 from __future__ import annotations
 

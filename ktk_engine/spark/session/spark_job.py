@@ -1,4 +1,4 @@
-"""Runs a job of Spark's: damaged files are named, and an interrupt is an interrupt."""
+"""Runs a Spark job: errors name damaged files, and an interrupt stays an interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
-# The last line of a traceback in a Python worker, and what follows it of a longer message.
+# The last line of a traceback in a Python worker, and the rest of a longer message.
 _OURS = re.compile(
     r"^ktk_engine\.errors\.(\w+): (.*?)(?=\n\nDuring handling|\n\nThe above exception"
     r"|\n\nJVM stacktrace|\n\s+at |\n\nDriver stacktrace|\Z)",
@@ -71,12 +71,12 @@ def worker_error(text: str) -> KtkError | None:
     said, _, parts = message.strip().partition(f"\n{PARTS}")
     try:
         return kind(Message.from_json(parts)) if parts else kind(said)
-    except ValueError:  # something cut the traceback off
+    except ValueError:  # a truncated traceback
         return kind(said)
 
 
 def _lost_session(error: Exception) -> str:
-    """Why a server of Spark Connect cannot say what became of the job; empty if it can."""
+    """Why a server of Spark Connect has no result of the job; empty if it has one."""
     connect = sys.modules.get("ktk_engine.spark.client.connect")
     return connect.lost_session(error) if connect else ""
 

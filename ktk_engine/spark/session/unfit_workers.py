@@ -1,4 +1,4 @@
-"""Why Python workers did not start: what Spark says of it, and what to do."""
+"""Why Python workers did not start, by Spark's message, and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PACKAGE = re.compile(
     r"No module named '(pyarrow|numpy|ktk_engine)\b|"
     r"\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION)\] (\w+) [^\n]*"
 )
-# A Python in which not even PySpark can be imported; its own modules say which one it is.
+# A Python that cannot even import PySpark; the paths of its own modules name it.
 _STARTED = re.compile(r"Error from python worker:\n(.*?)(?:\n\s*PYTHONPATH was|\Z)", re.DOTALL)
 _LIBRARY = re.compile(r"/python(\d+)\.(\d+)/")
 _SETTING = "`spark.pyspark.python` in the profile's server_side_parameters"

@@ -32,13 +32,13 @@ def worker_daemon(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def put_archives_last(path: list[str]) -> None:
-    """Move Spark's archives to a path's end: what is installed nowhere is still found in them."""
+    """Move Spark's archives to the end of the path, for what is installed nowhere else."""
     path.sort(key=lambda entry: _ARCHIVES.search(entry) is not None)
 
 
 if __name__ == "__main__":
     put_archives_last(sys.path)
-    # No more than this before workers are forked: pyarrow would start threads.
+    # Nothing more before workers are forked: pyarrow would start threads.
     import pyspark  # noqa: F401
     from pyspark.daemon import manager
 

@@ -19,6 +19,6 @@ def workers_find_engine() -> bool:
     """Check in a new interpreter, once per process (30 ms), that it imports this very package."""
     try:
         done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True)
-    except OSError:  # no interpreter: this one is part of another program
+    except OSError:  # no interpreter: this one is embedded in another program
         return False
     return done.returncode == 0 and done.stdout.strip() == ascii(_FOLDER)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 
-_modules = 0  # how many there were at the last call that froze them
+_modules = 0  # how many there were at the last freeze
 
 
 def freeze_imports() -> None:

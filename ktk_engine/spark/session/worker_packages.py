@@ -1,4 +1,4 @@
-"""What Python workers need to have installed; asked where they run, before anything is unpacked."""
+"""Checks the packages that Python workers need, before a worker unpickles anything."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 _LONGEST = 103  # bytes of a socket's path: macOS takes these, Linux four more
-_NAME = f".{UUID(int=0)}.sock"  # of this length are Spark's and PySpark's names
+_NAME = f".{UUID(int=0)}.sock"  # Spark and PySpark use names of this length
 
 
 def worker_sockets(scratch: Path) -> dict[str, str]:

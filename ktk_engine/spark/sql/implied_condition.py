@@ -1,4 +1,4 @@
-"""What rows fulfil that pass SQL conditions and joins, so that files can be left unread."""
+"""What rows that pass SQL conditions and joins fulfill, so that reads can skip files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Narrowing:
     source_alias: str = ""  # name of these in conditions
 
     def over(self, rows: DataFrame) -> DataFrame:
-        """The rows that conditions are asked of."""
+        """The rows to which the conditions apply."""
         named = rows.alias(self.alias)
         if self.source is None:
             return named

@@ -1,4 +1,4 @@
-"""A frame without rows that can be found again in an optimised plan."""
+"""A frame without rows that is recognizable in an optimized plan."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def marked_frame(session: SparkSession, scratch: Path, schema: pa.Schema, marker
     folder = scratch / "empty"
     folder.mkdir(parents=True, exist_ok=True)
     marked = spark_schema(schema).add(marker, "boolean")
-    # Parquet as of Spark 3.5 has no type for columns without any value; JSON always has.
+    # Parquet in Spark 3.5 has no type for columns without any value; JSON always has.
     kind = "json" if '"void"' in marked.json() else "parquet"
     return session.read.schema(marked).format(kind).load(local_path(folder)).drop(marker)

@@ -1,4 +1,4 @@
-"""The Spark session that a user's Python function works with: it knows the stores' relations."""
+"""The Spark session of a user's Python function: it knows the stores' relations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model_session(
 
 
 class _FindingRelations:
-    """What such a session does otherwise than the one that it stands for."""
+    """What such a session does differently from the original."""
 
     _relations: SqlSession
     _tell: Callable[[Plan], None]
@@ -92,6 +92,6 @@ def _of_connect(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSes
             self._relations, self._tell = relations, tell
 
         def __del__(self) -> None:
-            """Nothing to do: the connection is the other's."""
+            """Nothing to do: the original owns the connection."""
 
     return ModelSession()  # type: ignore[return-value]

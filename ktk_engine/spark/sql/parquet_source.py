@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ONLY, _RECURSIVE = "pathglobfilter", "recursivefilelookup"
-# Options that say which files are meant; the others say how Spark reads them.
+# Options that select files; the others say how Spark reads them.
 _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 
 
@@ -92,7 +92,7 @@ class ParquetSource:
         return ""
 
     def _read_types(self, name: str) -> frozenset[st.DataType | None]:
-        """The types with which Spark reads a column of each of the files that have it."""
+        """The types with which Spark reads a column of each file that has it."""
         t, key = self.files.schema.field(name).type, Identifier(name)
         schemas = {footer.schema.remove_metadata() for footer in self.files.footers}
         types = {column.type for s in schemas for column in s if Identifier(column.name) == key}
@@ -106,7 +106,7 @@ class ParquetSource:
             (read_as,) = {own} if name in folders else self._read_types(name)
             fields.append(st.StructField(name, read_as or own))
         options = {**READING, **UNBOUNDED, **given_options(self.address)}
-        if not folders:  # else Spark leaves out what lies deeper
+        if not folders:  # else Spark skips nested folders
             options[_RECURSIVE] = "true"
         reader = session.read.options(**options).schema(st.StructType(fields))
         frame = reader.parquet(literal_location(self.address.location))
@@ -161,7 +161,7 @@ def _without_type(files: PlainFiles) -> dict[str, str]:
 
 
 def _is_plain(file: PlainFile) -> bool:
-    """Whether Spark names and reads the columns of a file's folders right."""
+    """Whether Spark names and reads the columns of a file's folders correctly."""
     texts = list(file.folders.values())
     if not texts:
         return True

@@ -73,7 +73,7 @@ class PlannedPlaces:
                 self._usages[place] = usages[marker]
 
     def knows(self, place: Place) -> bool:
-        """Whether what is read there is known, or being found out."""
+        """Whether what the statement reads there is known, or being learned."""
         return self._marked is not None or place in self._usages
 
     def view(self, place: Place, relation: Plannable, name: str) -> tuple[str, str]:
@@ -88,7 +88,7 @@ class PlannedPlaces:
         return f"{name} {marker}", spark_schema(relation.schema).json()
 
     def marker(self, place: Place) -> str:
-        """The name of the empty relation of a place, which `view` was asked about."""
+        """The name of the empty relation of a place, after `view` of the place."""
         assert self._marked is not None
         return self._marked[place][0]
 
@@ -126,7 +126,7 @@ class PlannedPlaces:
 
 
 def _with_errors(frame: DataFrame, refused: Mapping[str, str]) -> DataFrame:
-    """Add columns that nobody can read: reading one is an error."""
+    """Add unreadable columns: reading one is an error."""
     errors = [F.raise_error(F.lit(why)).cast("string").alias(n) for n, why in refused.items()]
     return frame.select("*", *errors) if errors else frame
 

@@ -1,4 +1,4 @@
-"""A query with the texts of its views in their places, for what no plan of Spark's tells."""
+"""A query with the texts of its views inlined, for what Spark's plans do not show."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class QueryText:
         return tree
 
     def _others(self, tree: exp.Query, known: Mapping[str, pa.Schema]) -> dict[str, Sequence[str]]:
-        """The columns of relations that are Spark's own, which get names of one part."""
+        """The columns of Spark's own relations, which get names of one part."""
         queries = {part.alias.lower() for part in tree.find_all(exp.CTE)}
         found: dict[str, Sequence[str]] = {}
         for table in tree.find_all(exp.Table):

@@ -29,7 +29,7 @@ from ktk_engine.types.quote import quote_identifier, quote_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Spark's own mode would turn a value that does not fit into null, silently.
+# Spark's default mode would silently turn a value that does not fit into null.
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "parquet": UNBOUNDED,
     "json": {"mode": "FAILFAST"},
@@ -70,7 +70,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
 
 
 def given_options(address: FileAddress) -> dict[str, str]:
-    """Give the options of Spark's reader that people set; it ignores letter case."""
+    """Give the user's options for Spark's reader, which ignores letter case."""
     return {key.lower(): value for key, value in address.options}
 
 
@@ -89,7 +89,7 @@ def _load(
 def _schema(
     session: SparkSession, address: FileAddress, options: Mapping[str, str], name: str
 ) -> st.StructType:
-    """The files' columns with the declared types; rows are only looked at for the others."""
+    """The files' columns with the declared types; rows are read only to infer the others."""
     declared = {column: spark_type(parse_type(text)) for column, text in address.columns}
     if address.format == "csv" and options["header"].lower() != "true":
         return _without_header(session, address, options, declared, name)
@@ -121,7 +121,7 @@ def _without_header(
     declared: Mapping[str, st.DataType],
     name: str,
 ) -> st.StructType:
-    """Columns of files without a header: the declared ones, in their order."""
+    """Columns of files without a header: the declared ones, in order."""
     found = _load(session, address, {**options, "inferschema": "false"}, None).schema
     if len(found) != len(declared):
         raise ConfigurationError(
@@ -159,7 +159,7 @@ def _with_decoded_folders(frame: DataFrame) -> DataFrame:
 
 
 def _value_of_folder(name: str) -> str:
-    """SQL for a column of folders, by the name that these have."""
+    """SQL for a column of folders, by the folder's name."""
     path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
     # A percent sign that encodes nothing stands for itself.
@@ -175,5 +175,5 @@ def _as_spark_decodes(name: str) -> str:
 
 
 def literal_location(location: str) -> str:
-    """A path of this machine that exists is not a pattern, whatever its name holds."""
+    """Escape an existing path of this machine, which is no pattern, whatever its name."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location

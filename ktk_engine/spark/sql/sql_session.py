@@ -69,7 +69,7 @@ class SqlSession:
     _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
-    # Spark keeps the text of these, and reads it again wherever they are named.
+    # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class SqlSession:
 
     @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
-        """Let Spark say of the text that people wrote what is wrong with it."""
+        """Let Spark report errors for the text that the user wrote."""
         try:
             yield
         except ParseException:
@@ -125,13 +125,13 @@ class SqlSession:
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
-        """Take in what a statement reads; see `noting_reads`."""
+        """Note what a statement reads; see `noting_reads`."""
         if self._reads is not None:
             known = {item.uuid for item in self._reads if item.state is state}
             self._reads += [Read(state, uuid) for uuid in uuids if uuid not in known]
 
     def temporary_view(self, parts: Name) -> Statement | None:
-        """Give the statement that created a temporary view, None for all other names."""
+        """Give the statement that created a temporary view; None for all other names."""
         return self._temporary.get(parts.key)
 
     def text_of(self, command: Statement, names: Mapping[Reference, str]) -> str:
@@ -149,7 +149,7 @@ class SqlSession:
         return _Binding(self, places, NamedRelations(self.known))
 
     def completed(self, parts: Name) -> Name:
-        """A relation's name with the current schema, where it has none and is no view's here."""
+        """Add the current schema to a name without one, unless it is a view of this session."""
         if len(parts) != 1 or not self.current_schema or self._is_temporary(parts[0]):
             return parts
         return Name((self.current_schema, *parts))
@@ -161,7 +161,7 @@ class SqlSession:
             return False
 
     def scanner(self, store: ObjectStore) -> Scanner:
-        """Give what makes relations over a store's files in this session."""
+        """Give the scanner of a store's files in this session."""
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
 
     def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
@@ -182,13 +182,13 @@ class SqlSession:
 
 
 def _files(reference: Reference) -> FileAddress | None:
-    """The plain files that a relation is."""
+    """The plain files behind a relation."""
     address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
     return address if isinstance(address, FileAddress) else None
 
 
 def _people_say(reference: Reference) -> str:
-    """What people call a relation, without its address."""
+    """The name of a relation for users, without its address."""
     return ".".join(reference.parts[1:])
 
 
@@ -263,7 +263,7 @@ class _Binding:
         return self.relations.find(parts, within)
 
     def _moment(self, reference: Reference) -> Moment | None:
-        """The version that the statement asks for."""
+        """The version that the statement names."""
         zone = client_of(self.owner.session).zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
@@ -324,7 +324,7 @@ class _Binding:
         self.places.learn(marking, client.optimized_plan(frame), client.zone)
 
     def _query(self, view: ViewDocument) -> Statement:
-        """What a view stores."""
+        """The query of a view."""
         if view.sql not in self._parsed:
             self._parsed[view.sql] = read_statement(view.sql)
         return self._parsed[view.sql]
@@ -405,7 +405,7 @@ class _Binding:
         return is_scanned(self.owner.scanner(state.store), state.snapshot(uuid))
 
     def _register_files(self, reference: Reference, address: FileAddress, path: Place) -> str:
-        """Look at the files once per statement: they may change at any time."""
+        """Open the files once per statement: they may change at any time."""
         source, name = self._source(reference, address), str(address)
         if source is not None and source.obstacle:
             return self._register_planned(path, source.plannable(), self._name_at(path, name))

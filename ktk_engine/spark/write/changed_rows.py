@@ -1,4 +1,4 @@
-"""Rows and the clauses of a statement that decide on them; see `RowChange`."""
+"""Rows, and the clauses of a statement that decide on them; see `RowChange`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DecidedRows:
         return [ClauseCount(row[_CLAUSE], row[_ROWS], row[_HITS], row[_PAIRS]) for row in found]
 
     def repeated_row(self, names: Sequence[str]) -> dict[str, object]:
-        """A stored row that clauses take for several source rows, as far as names go."""
+        """A stored row that clauses take for several source rows, with some of its columns."""
         shown = [F.first(_of(self.stored, name)).alias(name) for name in names]
         hits = aggregate(self.rows, [_ROW], F.count(_CLAUSE).alias(_HITS), *shown)
         with spark_job():
@@ -72,7 +72,7 @@ class DecidedRows:
         return found.asDict() if found is not None else {}
 
     def single(self) -> DecidedRows:
-        """Each stored row once, for the source row that a clause takes, if there is one."""
+        """Each stored row once, with the source row for which a clause takes it, if any."""
         order = Window.partitionBy(_ROW).orderBy(F.col(_CLAUSE).asc_nulls_last())
         first = self.rows.withColumn(_PAIRS, F.row_number().over(order))
         return replace(self, rows=first.where(F.col(_PAIRS) == 1), repeated=False)
@@ -162,7 +162,7 @@ class Sides:
         return DecidedRows(_decided(self.others(), clauses), clauses, "")
 
     def others(self) -> DataFrame:
-        """The source rows that match no stored row, as they are."""
+        """The source rows that match no stored row, unchanged."""
         source = self.source.alias(self.alias)
         return source.join(self._stored(), expression(self.on), "left_anti")
 
@@ -175,13 +175,13 @@ class Sides:
 
 
 def decide(stored: DataFrame, target: str, clauses: Sequence[Clause]) -> DecidedRows:
-    """Stored rows by themselves, as `delete from` and `update` see them."""
+    """Decide on stored rows without a source, as `delete from` and `update` do."""
     rows = _decided(stored.alias(target), clauses)
     return DecidedRows(rows, clauses, target, stored.columns)
 
 
 def where_any(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
-    """The rows for which one of some conditions is true; an empty one is true for every row."""
+    """The rows for which any condition is true; an empty one is true for every row."""
     if not all(conditions):
         return rows
     return rows.where(functools.reduce(lambda a, b: a | b, map(expression, conditions)))
@@ -205,7 +205,7 @@ def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = 
 
 def expression(text: str) -> Column:
     """Read an SQL expression."""
-    return F.expr(f"({text}\n)")  # the line break ends a comment that it may end with
+    return F.expr(f"({text}\n)")  # the line break ends a trailing comment
 
 
 def _of(side: str, name: str) -> Column:

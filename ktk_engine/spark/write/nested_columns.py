@@ -1,4 +1,4 @@
-"""Nested columns as a dataset has them: order of fields, and types of what is always empty."""
+"""Nested columns as a dataset has them: the order of fields, and types of always empty parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_known_parts(frame: DataFrame, known: Mapping[str, pa.DataType]) -> Data
 
 
 def _like(given: st.DataType, known: pa.DataType) -> st.DataType:
-    """A type with the fields in the order that is known, nullable, and keys with a type."""
+    """A type with fields in the known order, nullable, and with a type for keys."""
     known = unwrap(known)
     if isinstance(given, st.ArrayType):
         element = _like(given.elementType, known.value_type if is_list(known) else pa.null())
@@ -56,7 +56,7 @@ def _like(given: st.DataType, known: pa.DataType) -> st.DataType:
             if set(types) == set(fields) and len(fields) == len(given.fields):
                 order = list(types)
         if len(fields) < len(given.fields):
-            return given  # a name that occurs twice is refused
+            return given  # a repeated name is refused
         null = pa.null()
         return st.StructType(
             [st.StructField(n, _like(fields[n].dataType, types.get(n, null))) for n in order]

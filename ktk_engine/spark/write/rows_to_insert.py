@@ -1,4 +1,4 @@
-"""The rows of a query under the names and types of the table that they are inserted into."""
+"""The rows of a query under the names and types of the table that gets them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
     """Refuse values that a cast to the table's types would change."""
     seen, texts = arrow_schema(given.schema), []
     for field, found in zip(given.schema.fields, seen, strict=True):
-        # Which rule compares a text is no matter of its letters.
+        # A collation decides how texts compare, not which characters they have.
         is_text = isinstance(field.dataType, StringType) and field.name in types
         texts.append(found.with_type(pa.string()) if is_text else found)
         check_fields(field.dataType, types[field.name], field.name)
@@ -52,5 +52,5 @@ def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
 
 
 def rows_twice(rows: DataFrame, marker: str) -> DataFrame:
-    """Give each row twice, told apart by a column more: false, then true."""
+    """Give each row twice, with an additional column: false, then true."""
     return rows.withColumn(marker, F.lit(False)).unionAll(rows.withColumn(marker, F.lit(True)))

@@ -42,5 +42,5 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rule: str) -> Column:
-    # The line break ends a comment that the expression may end with.
+    # The line break ends a trailing comment of the expression.
     return ~F.expr(f"({rule}\n)")

@@ -1,4 +1,4 @@
-"""The rows of dbt's staging table of a snapshot, as versions to be closed and to be added."""
+"""The rows of dbt's staging table of a snapshot, as versions to close and to add."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _TAKEN = "__ktk_taken"
 
 
 def new_versions(staged: DataFrame) -> DataFrame:
-    """The versions to be added, without the columns that only dbt's staging table has."""
+    """The versions to add, without the columns that only dbt's staging table has."""
     rows = staged.where(F.col(CHANGE_TYPE) == "insert")
     return select_names(rows, [name for name in staged.columns if not _STAGED.fullmatch(name)])
 
 
 def closed_versions(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
-    """The versions to be closed, and until when they held."""
+    """The versions to close, with the end of their validity."""
     rows = staged.where(F.col(CHANGE_TYPE).isin("update", "delete"))
     return select_names(rows, (scd_id, valid_to))
 

@@ -62,7 +62,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
 
 def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
-    """Refuse files in a folder of another machine, which has the same path there."""
+    """Refuse files in a folder of another machine that has the same path there."""
     if job.store.is_remote or not keys or job.store.exists(keys[0]):
         return
     raise SessionError(
@@ -85,7 +85,7 @@ def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
 
 
 def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
-    """Deal the rows to tasks: those of a partition, of a bucket or of a cell to the same one."""
+    """Distribute rows so that those of a partition, a bucket or a cell go to the same task."""
     by = [column(name) for name in job.partition_keys or job.cell_columns]
     if job.num_buckets > 1:
         bucket = F.pmod(F.hash(*map(column, job.bucket_by)), F.lit(job.num_buckets))
