@@ -48,7 +48,7 @@ class Builders:
     parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_below(self, node: str, others: Container[str]) -> bool:
-        """Whether a node reads one of some others, through whatever stands between."""
+        """Whether a node reads one of some others, directly or through other nodes."""
         seen, left = {node}, [node]
         while left:
             for parent in self.parents.get(left.pop(), ()):
@@ -80,7 +80,7 @@ class Builders:
         ] + list(self._names_alike(runs))
 
     def _names_alike(self, runs: Container[str]) -> Iterator[str]:
-        """Relations that letter case alone tells apart, as dbt does and SQL does not."""
+        """Relations that differ only in letter case, which dbt distinguishes and SQL does not."""
         known: dict[tuple[Identifier, Identifier], tuple[str, str, str]] = {}
         for item in self.relations:
             schema, name, node = item
@@ -94,7 +94,7 @@ class Builders:
 
 
 def selected_nodes() -> frozenset[str]:
-    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
+    """Unique ids of the nodes that dbt runs, as Jinja's `selected_resources`; empty if unknown."""
     chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
     return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
 

@@ -1,4 +1,4 @@
-"""Connections: a handle is a thread's Spark session, opened at no cost until it is used."""
+"""Connections: a handle is a thread's Spark session, which opens on first use."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class KtkCursor:
         self.done: Done | None = None
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run a statement, and compute the rows of a query that are wanted."""
+        """Run a statement, and compute the wanted rows of a query."""
         if bindings:
             raise NotImplementedError(
                 "The adapter ktk does not bind values: write them as literals."
@@ -84,7 +84,7 @@ class KtkCursor:
             self._run(statement)
 
     def _run(self, statement: Statement) -> None:
-        """Run one statement; of several, the last one's rows can be fetched."""
+        """Run one statement; of several, only the last one's rows can be fetched."""
         sessions = self._sessions
         relations, has_metastore = Relations(sessions.warehouse), sessions.has_metastore
         before = sessions.plans()
@@ -100,17 +100,17 @@ class KtkCursor:
                 _LOGGER.debug(explain(plan))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that were not fetched yet."""
+        """All rows that are not fetched yet."""
         if self._rows is None and self._frame is not None:
             self._rows = iter(self._frame.collect())
         return [tuple(row) for row in self._remaining()]
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """The next rows, no more than asked for."""
+        """The next rows, at most this many."""
         return [tuple(row) for row in islice(self._remaining(), size)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, None after the last."""
+        """The next row; None after the last."""
         return next((tuple(row) for row in self._remaining()), None)
 
     @property
@@ -124,13 +124,13 @@ class KtkCursor:
         return [(name, kind, None, None, None, None, True) for name, kind in columns]
 
     def close(self) -> None:
-        """Forget the result."""
+        """Discard the result."""
         self._answer = None
         self._frame = None
         self._rows = None
 
     def _answered(self, sql: str) -> bool:
-        """Answer a query in this process; gives whether that was possible."""
+        """Try to answer a query in this process, and tell whether that was possible."""
         local = self._sessions.local()
         try:
             self._answer = local.totals(sql) if self._try_local == "totals" else local.shown(sql)
@@ -151,7 +151,7 @@ class KtkCursor:
             frame.write.format("noop").mode("overwrite").save()
 
     def _remaining(self) -> Iterator[tuple[Any, ...]]:
-        """The rows that were not fetched yet; each partition is computed when its rows are due."""
+        """The rows that are not fetched yet; each partition is computed when its rows are due."""
         if self._rows is None:
             self._rows = iter(self._frame.toLocalIterator() if self._frame is not None else ())
         return self._rows
@@ -162,7 +162,7 @@ _SELECTABLE = frozenset({"model", "snapshot", "seed", "test"})
 
 
 def _hint_of(node: Any) -> str:
-    """What to do where a relation is missing that a node reads."""
+    """What to do about a missing relation that a node reads."""
     parents = getattr(getattr(node, "depends_on", None), "nodes", ())
     sources = sorted(id_.split(".", 2)[2] for id_ in parents if id_.startswith("source."))
     selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
@@ -171,7 +171,7 @@ def _hint_of(node: Any) -> str:
 
 
 class _Node(NamedTuple):
-    """What a thread works on: dbt's name for it, the node if it is one, and since when."""
+    """The current work of a thread: dbt's name for it, its node if any, and its start."""
 
     name: str
     node: Any
@@ -206,11 +206,11 @@ class KtkHandle:
         """Keep the session: the next node of this thread uses it again."""
 
     def rollback(self) -> None:
-        """Do nothing: every commit is one step."""
+        """Do nothing: every commit is atomic."""
 
 
 class KtkConnectionManager(SparkConnectionManager):
-    """Opens handles and runs statements, with errors in one place."""
+    """Opens handles, runs statements, and translates their errors in one place."""
 
     TYPE = "ktk"
 
@@ -228,7 +228,7 @@ class KtkConnectionManager(SparkConnectionManager):
         server = config.credentials.server  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings, server)
         self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
-        # Each thread writes its own item only; anyone who cancels takes a copy.
+        # Each thread writes only its own item; a cancel takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
 
@@ -256,7 +256,7 @@ class KtkConnectionManager(SparkConnectionManager):
                 self._nodes[thread] = before
 
     def working_on(self) -> str:
-        """What the calling thread works on: a node's unique id, or dbt's name for other work."""
+        """The calling thread's current work: a node's unique id, or dbt's name for other work."""
         return self._working_on().name
 
     def _working_on(self) -> _Node:
@@ -301,7 +301,7 @@ class KtkConnectionManager(SparkConnectionManager):
         fetch: bool = False,
         limit: int | None = None,
     ) -> tuple[AdapterResponse, agate.Table]:
-        """Run a statement and fetch its rows; dbt's log has the time that both took."""
+        """Run a statement and fetch its rows; dbt's log has the time of both."""
         from dbt_common.clients.agate_helper import empty_table
 
         handle = self.get_thread_connection().handle
@@ -331,5 +331,5 @@ class KtkConnectionManager(SparkConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """Say what a statement did to rows, where it is the engine that carried it out."""
+        """Give the row counts of a statement that the engine ran."""
         return response_of_statement(cursor.done)

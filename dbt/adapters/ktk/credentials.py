@@ -1,4 +1,4 @@
-"""The profile of the adapter: three lines are enough, and a typo is refused."""
+"""The profile of the adapter: three lines are enough, and a typo is an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ktk_engine.errors import without_secrets
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 from ktk_engine.types.did_you_mean import did_you_mean
 
-# Shown of where the server is; the token is not.
+# Where the server is, without the token.
 _OF_CONNECT = ("host", "port", "use_ssl", "remote")
 
 
@@ -37,7 +37,7 @@ class KtkCredentials(Credentials):
     store: str = "./warehouse"  # root of the warehouse; relative to the project's root
     # root of another warehouse that `--state` describes (`--defer`, `dbt clone`); only read
     defer_store: str | None = None
-    # Both may hold keys of object stores: shown nowhere.
+    # Both may hold keys of object stores: never shown.
     # settings of an object store, such as `endpoint` and keys, also for other stores of the same
     # kind that the project names
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -66,7 +66,7 @@ class KtkCredentials(Credentials):
         for key in sorted(set(data) - known):
             hint = did_you_mean(key, known)
             allowed = ", ".join(sorted(known - {"database", "method"}))
-            raise ValidationError(  # its message alone is shown: no error within an error
+            raise ValidationError(  # its message alone, so that no error is within an error
                 f"The profile has the key `{key}`, which type ktk does not know.{hint} "
                 f"Known keys: {allowed}."
             )
@@ -107,12 +107,12 @@ class KtkCredentials(Credentials):
         self._find_server()
 
     def _find_server(self) -> None:
-        """Read where Spark is, and refuse what a server elsewhere cannot do."""
+        """Read where Spark runs, and refuse settings that a remote server does not support."""
         target = self.server
         self.method = SESSION if target is None else CONNECT
         if target is None:
             return
-        if not any((self.host, self.remote)):  # the environment's
+        if not any((self.host, self.remote)):  # from the environment
             self.remote = target.url
         if problem := settings_problem(self.server_side_parameters):
             raise ValidationError(problem)
@@ -141,11 +141,11 @@ class KtkCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """What tells warehouses apart (dbt hashes it for its statistics)."""
+        """The identity of a warehouse (dbt hashes it for its statistics)."""
         return self.store
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` and Jinja's `target` show: of a server's address, no parameter."""
+        """Keys for `dbt debug` and Jinja's `target`; a server's address without parameters."""
         target = self.server
         for key, value in super().connection_info(with_aliases=with_aliases):
             if key not in _OF_CONNECT:
@@ -180,5 +180,5 @@ def show_target_type() -> None:
 
 
 def _setting(value: Any) -> str:
-    """A setting as Spark wants it; YAML's true is Spark's `true`."""
+    """A setting in Spark's form; YAML's true is Spark's `true`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,10 +17,10 @@ _LOGGER = AdapterLogger("ktk")
 
 
 class RefusedColumnsError(CompilationError):
-    """Columns break a rule; dbt has its contracts and `on_schema_change: fail` as this kind."""
+    """Columns break a rule; dbt has this kind for contracts and `on_schema_change: fail`."""
 
     def process_stack(self) -> list[str]:
-        """Leave the macros out that the model went through: they are not at fault."""
+        """Leave out the macros between, which are not at fault."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""What the log keeps of a commit for people: who, which dbt node, which invocation."""
+"""What the log keeps of a commit for users: who, which dbt node, which invocation."""
 
 from __future__ import annotations
 

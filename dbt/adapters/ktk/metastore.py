@@ -1,4 +1,4 @@
-"""Tables that Spark's own catalog keeps: models with a `file_format`, as dbt-spark has them."""
+"""Tables in Spark's own catalog: models with a `file_format`, as in dbt-spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MetastoreAdapter(SparkAdapter):
         return super().get_columns_in_relation(relation) if self.has_metastore else []
 
     def drop_schema(self, relation: BaseRelation) -> None:
-        """Drop a database with everything in it; one that does not exist is fine."""
+        """Drop a database with everything in it, if it exists."""
         if self.has_metastore:
             super().drop_schema(relation)
 

@@ -1,4 +1,4 @@
-"""What to do about an error of the engine in dbt's words: flags, configs, YAML and operations."""
+"""What to do about an error of the engine in dbt's terms: flags, configs, YAML and operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ktk_engine.messages import Voice
 
 
 def _operation(name: str, /, **arguments: str) -> str:
-    """How an operation is called; arguments are in braces, to be filled in."""
+    """How to call an operation; arguments in braces are to be filled in."""
     given = ", ".join(f"{key}: {value}" for key, value in arguments.items())
     return f"dbt run-operation ktk_{name} --args '{{{{{given}}}}}'"
 

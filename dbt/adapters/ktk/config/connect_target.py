@@ -20,7 +20,7 @@ _PORT = 15002  # PySpark's own default
 # PySpark's form; a host may be an IPv6 address in brackets.
 _ADDRESS = re.compile(r"sc://(\[[^\]/;]+\]|[^\[\]:/;@?#]+)(?::(\d+))?(?:/(?:;(.*))?)?")
 _SHORT = "sc://host:15002/;token=..."
-# What a Spark is started with; a session on a server that runs cannot have it otherwise.
+# Settings for the start of Spark; a session on a running server cannot change them.
 _OF_THE_SERVER = (
     *("app", "archives", "authenticate", "connect", "cores", "default", "deploy", "driver"),
     *("dynamicAllocation", "eventLog", "executor", "executorEnv", "files", "hadoop", "io", "jars"),
@@ -65,12 +65,12 @@ class ConnectTarget:
 
     @property
     def url(self) -> str:
-        """What PySpark takes. It holds the token."""
+        """The URL for PySpark, with the token."""
         return self._with({key: quote(value, safe="") for key, value in self.parameters.items()})
 
     @property
     def shown(self) -> str:
-        """What people may see of that."""
+        """The URL without secrets."""
         open_ = ("use_ssl",)
         return self._with({k: v if k in open_ else "***" for k, v in self.parameters.items()})
 
@@ -83,7 +83,7 @@ class ConnectTarget:
         return f"sc://{host}:{self.port}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave out of pickles what is secret."""
+        """Leave secrets out of pickles."""
         return type(self), (self.host, self.port)
 
     @property
@@ -93,17 +93,17 @@ class ConnectTarget:
 
     @property
     def token(self) -> str:
-        """What lets one in; empty if nothing is needed."""
+        """The token; empty if the server needs none."""
         return self.parameters.get("token", "")
 
     @property
     def use_ssl(self) -> str:
-        """What is said of TLS: `true`, `false`, or nothing."""
+        """The parameter for TLS: `true`, `false`, or empty."""
         return self.parameters.get("use_ssl", "").lower()
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is a name of this machine's own network."""
+    """Whether a host is this machine, by its loopback names and addresses."""
     if host.lower() == "localhost":
         return True
     try:
@@ -177,7 +177,7 @@ def _of_keys(said: Mapping[str, Any]) -> ConnectTarget:
 
 
 def _check_token(target: ConnectTarget) -> None:
-    """Refuse a token that PySpark would send otherwise than the profile says."""
+    """Refuse a token that PySpark would send in another way than the profile says."""
     if not target.token or target.use_ssl == "true" or target.host == "localhost":
         return
     if target.is_here:

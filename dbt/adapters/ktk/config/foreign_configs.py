@@ -21,15 +21,15 @@ from ktk_engine.errors import KtkError
 
 _ALL = tuple(item for group in FAMILIAR_CONFIGS.values() for item in group)
 KEYS = frozenset(item.key for item in _ALL)
-# Properties by these names are orders to another engine, which reads them from its own tables.
+# Properties with these names instruct another engine, which reads them from its own tables.
 _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
-# Whole mappings of properties; what else is noted is one entry, under its own name.
+# Whole mappings of properties; any other note is one entry under its own name.
 _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
 _INDEXES = "indexes"
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
-# Said once a run, by `warn_of_grants`.
+# `warn_of_grants` warns of it once per run.
 _ONCE = "grants"
 
 
@@ -94,7 +94,7 @@ def _said(model: str, item: FamiliarConfig, text: str) -> str:
 
 
 def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
-    """What a config of one model does not do, behind its name; empty if there is nothing to say."""
+    """What a config of one model does not do, after its name; empty for nothing to say."""
     if item.fate == "warning" and item.key != _ONCE:
         advice = f" {_sentence(item.instead)}" if item.instead else ""
         return f" does nothing: {item.why}.{advice}"
@@ -124,7 +124,7 @@ def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
 
 
 def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
-    """The foreign configs that ask for something."""
+    """The foreign configs with a value that requests something."""
     for item in _ALL:
         value = config.get(item.key)
         if value is None or value is False or value in ("", [], (), {}):
@@ -142,12 +142,12 @@ def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
 
 
 def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> None:
-    """Put a value under the name that it has here."""
+    """Put a value under this adapter's name."""
     name, _, option = item.instead.partition(".")
     known = own.get(name) or None
     if option:
         if known is not None and not isinstance(known, Mapping):
-            return  # refused by whoever reads the options
+            return  # the reader of the options refuses it
         options: Mapping[str, Any] = known or {}
         known, merged = options.get(option), {**options, option: value}
     else:
@@ -161,7 +161,7 @@ def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> N
 
 
 def _notes(model: str, item: FamiliarConfig, value: Any) -> Mapping[str, Any]:
-    """The entries of a dataset's metadata that a config asks for."""
+    """The metadata entries of a dataset that a config sets."""
     if item.key not in _PROPERTIES:
         return {item.key: value}
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""How a model's new rows meet the old ones: `incremental_strategy` and what belongs to it."""
+"""How a model's new rows meet the old ones: `incremental_strategy` and its related configs."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def parse_incremental(
 
 
 def replaces_partitions(config: Mapping[str, Any]) -> bool:
-    """Whether runs of a model replace the partitions that new rows have."""
+    """Whether runs of a model replace the partitions of new rows."""
     runs = config.get("materialized") == "incremental" or config.get("cube")
     return bool(runs) and config.get("incremental_strategy") == "insert_overwrite"
 
 
 def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]) -> Strategy:
-    """The strategy that is configured, or dbt's default."""
+    """The configured strategy, or dbt's default."""
     strategy = config.get("incremental_strategy") or "default"
     if strategy == "default":
         return "merge" if unique_key else "append"
@@ -101,7 +101,7 @@ def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]
 
 
 def _predicates(model: str, config: Mapping[str, Any], strategy: Strategy) -> tuple[str, ...]:
-    """SQL texts; dbt knows them by two names, and takes one text as well as a list."""
+    """SQL texts; dbt has two names for them, and takes one text as well as a list."""
     key = "incremental_predicates" if config.get("incremental_predicates") else "predicates"
     value = config.get(key) or ()
     texts = (value,) if isinstance(value, str) else value
@@ -134,7 +134,7 @@ def _event_time(model: str, config: Mapping[str, Any]) -> str:
 
 def _names(model: str, config: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = config.get(key)
-    if not value and value != 0:  # dbt's own tests give '' and [] for none
+    if not value and value != 0:  # dbt's own tests pass '' and [] for none
         return ()
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):

@@ -84,7 +84,7 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
 
 
 def unused_keys(reader: ConfigReader, key: str) -> str:
-    """Say what a config asks for that no column is; empty for nothing."""
+    """Say which keys of a config are no columns; empty for none."""
     keys = layout_keys(reader, key)
     if not keys.computed:
         return ""
@@ -117,7 +117,7 @@ def index_columns(reader: ConfigReader) -> tuple[str, ...]:
 
 
 def unused_indexes(reader: ConfigReader) -> str:
-    """Say what indexes of Postgres ask for that none here has; empty for nothing."""
+    """Say which options of Postgres's indexes have no effect here; empty for none."""
     given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
@@ -161,7 +161,7 @@ def _it(keys: LayoutKeys) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut `a, bucket(4, b)` at the commas that are outside of parentheses."""
+    """Split `a, bucket(4, b)` at the commas outside of parentheses."""
     depth, begin = 0, 0
     for at, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")
@@ -214,7 +214,7 @@ def _word(
 
 
 def _of_numbers(reader: ConfigReader, key: str, field: str, range_: Any) -> str:
-    """SQL that gives the interval of a number."""
+    """SQL for the interval of a number."""
     given = [range_.get(name) for name in _RANGE] if isinstance(range_, Mapping) else []
     numbers = [number for number in given if isinstance(number, int)]
     if len(numbers) < len(_RANGE) or numbers[-1] < 1:

@@ -1,4 +1,4 @@
-"""Materializations and strategies that a project cannot have, said before the first model runs."""
+"""Invalid materializations and strategies, reported before the first model runs."""
 
 from __future__ import annotations
 

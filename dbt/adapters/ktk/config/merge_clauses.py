@@ -23,7 +23,7 @@ _TEXTS = (
 _ALIASES = {"target_alias": DESTINATION, "source_alias": SOURCE}
 KEYS = (*_TEXTS, *_FLAGS, *_ALIASES)
 
-# A setting that would do nothing beside another one, and why.
+# A setting without effect next to another one, and why.
 _IDLE = (
     ("matched_condition", "skip_matched_step"),
     ("merge_update_columns", "skip_matched_step"),
@@ -75,7 +75,7 @@ def _check_types(model: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_idle(model: str, config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """A setting that could do nothing is a mistake."""
+    """Refuse a setting without effect."""
     for key, other in _IDLE:
         if config.get(key) and given.get(other):
             raise DbtConfigError(

@@ -35,7 +35,7 @@ from ktk_engine.types.declared import apply_declared
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 
-# Keys of ours that a dataset may have, and those that only make sense in a cube.
+# Our keys for datasets, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on", "index_dimensions")
 _KEYS = (
     *_CUBE_KEYS,
@@ -43,7 +43,7 @@ _KEYS = (
     *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
     *MERGE_KEYS,
 )
-# Keys of dbt's that decide on rows. Its own words are many, so only a slip of the pen is refused.
+# Keys of dbt that decide on rows. dbt has many keys, so only near misses are refused.
 _KEYS_OF_DBT = (
     *("materialized", "full_refresh", "on_schema_change", "event_time", "batch_size", "lookback"),
     *("unique_key", "incremental_strategy", "incremental_predicates", "predicates"),
@@ -53,7 +53,7 @@ _KEYS_OF_DBT = (
     *("column_types", "ragged", "pre_hook", "post_hook", "sql_header", "persist_docs"),
 )
 _NEAR, _NEAR_DBT = 0.75, 0.87
-# What Kartothek and others call them, in letters that are not near enough.
+# Names in Kartothek and elsewhere that are not near enough to be found as typos.
 _OTHER_NAMES = {
     "indices": "indexes",
     "index_columns": "indexes",
@@ -66,7 +66,7 @@ _OTHER_NAMES = {
     "timeout": "query_timeout",
 }
 # Keys of dbt and others that look like ours and are left alone.
-_OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard to read
+_OTHERS = FAMILIAR | frozenset(  # one text, because a long list of quoted names is hard to read
     """
     access alias begin bind catalog contract database delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
@@ -103,7 +103,7 @@ class DatasetConfig(ModelConfig):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether a run that is not a full refresh keeps rows of those before."""
+        """Whether a run without full refresh keeps rows of earlier ones."""
         return self.incremental is not None
 
 
@@ -115,7 +115,7 @@ class SnapshotConfig(DatasetConfig):
 
     @property
     def keeps_rows(self) -> bool:
-        """Always: a snapshot is never rebuilt."""
+        """Always true: a snapshot is never rebuilt."""
         return True
 
 
@@ -267,7 +267,7 @@ def _refuse_cube_keys(reader: ConfigReader, materialized: str) -> None:
 
 
 def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
-    """An unknown key is another package's, unless it looks like a slip of one of ours."""
+    """Refuse unknown keys that look like typos of ours; other packages own the rest."""
     for key in keys:
         name = str(key).lstrip("+").replace("-", "_")
         if name in _KEYS or name in _KEYS_OF_DBT or name in _OTHERS:

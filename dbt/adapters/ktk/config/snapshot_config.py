@@ -1,4 +1,4 @@
-"""What a snapshot's configuration says of the columns that tell versions apart."""
+"""The configs of a snapshot for the columns that distinguish versions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) 
 
 
 def dbt_columns(config: Mapping[str, Any]) -> list[Identifier]:
-    """The names that dbt's own columns have in a snapshot."""
+    """The names of dbt's own columns in a snapshot."""
     own = config.get("snapshot_meta_column_names") or {}
     return [Identifier(str(own.get(f"dbt_{key}") or f"dbt_{key}")) for key in _COLUMNS]
 

@@ -1,4 +1,4 @@
-"""How long a statement may take, as the profile or a model's configuration says."""
+"""The time limit of statements, from the profile or a model's configuration."""
 
 from __future__ import annotations
 

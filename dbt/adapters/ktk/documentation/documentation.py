@@ -1,4 +1,4 @@
-"""What dbt's docs and freshness ask for; all of it from the store, without Spark."""
+"""Data for dbt's docs and freshness, from the store without Spark."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Documentation(StoreAdapter):
         return self._catalog(relations)
 
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        """Describe one relation; None if there is no such relation."""
+        """Describe one relation; None if it does not exist."""
         with translated():
             for item in self._describe([relation]):
                 if isinstance(item, Exception):
@@ -127,7 +127,7 @@ class Documentation(StoreAdapter):
                 yield error
                 continue
             if described is not None:
-                # A source has the names of the project, wherever its rows lie.
+                # A source has the project's names, wherever its rows are stored.
                 yield replace(described, schema=str(relation.schema), name=str(relation.identifier))
 
     def _described(
@@ -147,7 +147,7 @@ class Documentation(StoreAdapter):
         return catalog.describe(found)
 
     def _described_by_spark(self, relation: KtkRelation) -> RelationDescription | None:
-        """Describe a table of the metastore; None if there is no such table."""
+        """Describe a table of the metastore; None if it does not exist."""
         columns = self.get_columns_in_relation(relation) if self.is_of_metastore(relation) else []
         if not columns:
             return None
@@ -202,7 +202,7 @@ def _types(columns: Iterable[SparkColumn]) -> dict[str, str]:
 
 
 def _built(model: Mapping[str, Any], relation: BaseRelation) -> Relation | None:
-    """What a model has just built, which nobody has to look for; None if that is not known."""
+    """The relation that a model has just built, without a look-up; None if unknown."""
     name, config = str(relation.identifier), config_of_node(model)
     if relation.type == RelationType.View:
         return Relation(name, "view")

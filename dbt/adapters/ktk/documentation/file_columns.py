@@ -1,4 +1,4 @@
-"""Columns of a source of plain files, as far as they are known without Spark."""
+"""Columns of a source of plain files that are known without Spark."""
 
 from __future__ import annotations
 

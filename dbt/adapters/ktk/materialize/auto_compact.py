@@ -1,4 +1,4 @@
-"""Compacts a dataset after a run that added files to it, as `auto_compact` asks."""
+"""Compacts a dataset after a run that added files to it (`auto_compact`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other datasets of a cube that a run writes to: built by the run, or read where dbt defers."""
+"""The other datasets of a cube in a run: built by the run, or read where dbt defers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktk_engine.write.write_context import WriteContext
 
 
 class CubeOfRun(StoreAdapter):
-    """Knows which datasets of a cube a run builds, and where the others lie."""
+    """Knows which datasets of a cube a run builds, and where the others are stored."""
 
     def _context(
         self,

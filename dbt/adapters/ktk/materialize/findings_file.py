@@ -28,7 +28,7 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
     """
     path = target_folder / FOLDER / f"{unique_id}.json" if target_folder else None
     if path is not None:
-        with suppress(OSError):  # what cannot be removed is replaced, or the message says so
+        with suppress(OSError):  # a file that cannot be removed is replaced, or the message says so
             path.unlink(missing_ok=True)  # of an earlier run
     try:
         yield

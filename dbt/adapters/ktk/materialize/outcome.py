@@ -1,4 +1,4 @@
-"""What dbt tells of a write."""
+"""The outcome of a write for dbt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Outcome:
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Outcome:
-        """Say what a write did; None if there was nothing to write."""
+        """Describe a write; None if there was nothing to write."""
         if result is None:
             return cls("nothing changed", RowChanges())
         return cls(result.message.said(DBT), result.changes, result.leaving)

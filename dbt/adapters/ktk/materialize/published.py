@@ -1,4 +1,4 @@
-"""Lets a dataset be published as its model's configuration says."""
+"""Publishes a dataset in the formats of its model's configuration."""
 
 from __future__ import annotations
 

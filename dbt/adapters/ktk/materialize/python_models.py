@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LOGGER = AdapterLogger("ktk")
 _WITHOUT_ROWS = ("view", "cube", "ephemeral")
-_DBTS_PART = "<dbt>"  # what dbt appends to the user's code: ref, source, config, this
+_DBTS_PART = "<dbt>"  # dbt appends it to the user's code: ref, source, config, this
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Code:
     dbts: str  # the part that dbt appends
 
     def run(self, module: ModuleType) -> None:
-        """Define what the code defines; each part has its own `from __future__`."""
+        """Run both parts of the code, each with its own `from __future__`."""
         for text, name in ((self.own, str(self.file)), (self.dbts, _DBTS_PART)):
             exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
 
@@ -64,7 +64,7 @@ class PythonModels(Materializations):
 
     @available
     def python_preview_problem(self, model: Mapping[str, Any]) -> str:
-        """Say why `dbt show` has nothing to show of a Python model."""
+        """Say why `dbt show` cannot show a Python model."""
         return (
             f"Python model {model['name']} has no SQL that could be shown before it is built. "
             "Build it, then show its rows: "
@@ -109,7 +109,7 @@ class PythonModels(Materializations):
     def _given(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> Source[DataFrame | pa.Table]:
-        """The rows of a function that runs once, and what it has read."""
+        """The rows of a function that runs once, and what it read."""
         with self.connections.sessions.current().noting_reads() as noted:
             rows = self._run(model, code, relation, module)
         self.connections.sessions.check()
@@ -118,7 +118,7 @@ class PythonModels(Materializations):
     def _run(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> DataFrame | pa.Table:
-        """Call the user's function; what it raises is shown with its own lines."""
+        """Call the user's function; an error shows its own lines."""
         from ktk_engine.spark.sql.model_session import model_session
         from ktk_engine.warehouse.returned_rows import returned_rows
 
@@ -138,7 +138,7 @@ class PythonModels(Materializations):
             return returned_rows(result)
 
     def _load(self, relation: BaseRelation, text: str) -> DataFrame:
-        """What `dbt.ref` and `dbt.source` give; with `--empty`, a source is a query."""
+        """The rows for `dbt.ref` and `dbt.source`; with `--empty`, a source is a query."""
         session = self.connections.sessions.current()
         frame = session.sql(f"select * from {text}")
         for plan in session.plans:
@@ -146,7 +146,7 @@ class PythonModels(Materializations):
         return frame
 
     def _code_of(self, model: Mapping[str, Any], compiled_code: str) -> _Code:
-        """Take the compiled code apart; dbt strips the user's file, which moves its lines."""
+        """Split the compiled code; dbt strips the user's file, which moves its lines."""
         path, own = str(model["original_file_path"]), str(model["raw_code"])
         file = self._folder_of(str(model["package_name"])) / path
         text = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -173,7 +173,7 @@ def language_problem(node: RelationConfig) -> str:
 
 
 def _refuse_sql(model: Mapping[str, Any]) -> None:
-    """Refuse what dbt can only put into SQL."""
+    """Refuse what dbt supports only in SQL."""
     who = f"Python model {model['name']}"
     names = [str(item["id"]).rsplit(".", 1)[-1] for item in model.get("extra_ctes") or ()]
     if names:

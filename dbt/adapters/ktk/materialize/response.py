@@ -1,4 +1,4 @@
-"""What dbt keeps of a write in its log and in run_results.json."""
+"""The response to a write in dbt's log and in run_results.json."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def response_of(outcome: Outcome) -> KtkResponse:
 
 
 def response_of_statement(done: Done | None) -> AdapterResponse:
-    """Give what a statement did as dbt has it; Spark says nothing of its own."""
+    """Give a statement's outcome as dbt has it; Spark itself reports none."""
     if done is None or done.rows is None:
         return AdapterResponse(_message="OK")
     return _response(done.message, done.rows)

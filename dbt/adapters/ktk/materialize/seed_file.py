@@ -32,7 +32,7 @@ from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 
-# In every spelling of its letters, as dbt's own reader has it.
+# In any letter case, as in dbt's own reader.
 _NULLS = ["", *map("".join, itertools.product("nN", "uU", "lL", "lL"))]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _DELIMITERS = ",;|\t"
@@ -43,7 +43,7 @@ _CELLS = re.compile(r"Expected (\d+) columns, got (\d+): ")
 _EXACT_FLOATS = 2**53
 _INTEGERS = pa.decimal128(38, 0)
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
-_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is none
+_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is not one
 
 
 def read_seed(
@@ -67,8 +67,8 @@ def read_seed(
     with _said_of(path):
         check_text(content, delimiter)
         content = filled(content, delimiter) if ragged else content
-    content += b"\n"  # a header alone is a table only with its line's end
-    # One block, so that types are inferred from every row.
+    content += b"\n"  # a header alone is a table only with a line feed
+    # One block, so that all rows decide the types.
     read = csv.ReadOptions(block_size=len(content))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     names = _header(path, content, read, parse)
@@ -86,7 +86,7 @@ def read_seed(
     with _said_of(path, names):
         table = _read(content, read, parse, {**wanted, **as_text})
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
-        if texts:  # a time of day is text to dbt, exactly as it is written
+        if texts:  # a time of day is text to dbt, exactly as written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})
         if large := [name for name in names if name not in wanted and _may_be_rounded(table[name])]:
@@ -104,7 +104,7 @@ def read_seed(
 
 @contextmanager
 def _said_of(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Name the file, the row and the column in what is wrong with it."""
+    """Add the file, the row and the column to an error."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -120,7 +120,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _may_be_rounded(column: pa.ChunkedArray) -> bool:
-    """Whether floats are so large that they do not hold each integer."""
+    """Whether floats are so large that they cannot hold every integer."""
     if not pa.types.is_floating(column.type):
         return False
     largest = pc.max(pc.abs(column)).as_py()
@@ -219,7 +219,7 @@ def _names(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> li
 
 
 def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T:
-    """Read; if that fails, fail with the row, which Arrow knows where it reads in order."""
+    """Read; an error names the row, which Arrow knows only when it reads in order."""
     try:
         return run(read)
     except pa.ArrowInvalid:
@@ -227,7 +227,7 @@ def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T
 
 
 def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
-    """Refuse one column whose name shows that another character separates the columns."""
+    """Refuse a single column whose name shows that another character separates the columns."""
     others = [mark for mark in _DELIMITERS if mark in names[0]] if len(names) == 1 else []
     if others:
         raise DataError(
@@ -257,7 +257,7 @@ def _read(
 
 
 def _placed(error: pa.ArrowInvalid, names: Sequence[str]) -> str:
-    """Arrow's message with the place as people count: the header is row 1, and column 1 first."""
+    """Arrow's message with the position as users count: the header is row 1."""
     text = str(error).removeprefix("CSV parse error: ")
     row, column = _ROW.search(text), _COLUMN.search(text)
     place = [f"row {row[1]}"] if row else []
@@ -313,7 +313,7 @@ def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
 
 
 def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as instants; one without a zone is in UTC, which may be written out."""
+    """Parse texts as instants, in UTC if without a zone or with it written out."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s*(?:UTC|GMT|[Zz])$", "Z")
     zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
     if pc.all(zoned).as_py():

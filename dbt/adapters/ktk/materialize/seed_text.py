@@ -1,4 +1,4 @@
-"""What a seed's text says before its cells are read: its letters, quotes, short rows and zeros."""
+"""Checks of a seed's text before its cells are read: encoding, quotes, short rows and zeros."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_text(content: bytes, delimiter: str) -> None:
 
 
 def _check_quotes(text: str, delimiter: str) -> None:
-    """Refuse a quote that is opened and never closed: its cell would hold all rows below."""
+    """Refuse a quote that is never closed: its cell would take all rows below."""
     row, last = 0, [""]
     for row, last in enumerate(_rows(f"{text}\n{_NO_ROW}", delimiter), start=1):  # noqa: B007
         pass
@@ -66,8 +66,8 @@ def filled(content: bytes, delimiter: str) -> bytes:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Rows of cells; an empty line is none."""
-    # Python refuses cells of 128 kB unless told otherwise. It is never lowered: threads share it.
+    """Rows of cells, without empty lines."""
+    # Python refuses cells of 128 kB by default. This is never lowered: threads share it.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -76,7 +76,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def may_have_leading_zeros(content: bytes) -> bool:
-    """Whether a cell may be a number that begins with a zero for nothing."""
+    """Whether a cell may be a number with a leading zero."""
     return _MAY_LEAD.search(content) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the materialization of snapshots calls; dbt's macros write the SQL."""
+"""The method that the materialization of snapshots calls; dbt's macros write the SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOGGER = AdapterLogger("ktk")
 
 
 class Snapshots(Materializations):
-    """Writes snapshots: what a query gave, and from when until when."""
+    """Writes snapshots: the rows of a query, and the time from and to which each was valid."""
 
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_snapshot(
@@ -81,7 +81,7 @@ class Snapshots(Materializations):
     def assert_valid_snapshot_target_given_strategy(
         self, relation: BaseRelation, column_names: dict[str, str], strategy: SnapshotStrategy
     ) -> None:
-        """Check that a snapshot has its columns; dbt looks for one of them letter by letter."""
+        """Check the columns of a snapshot; dbt compares one of the names case-sensitively."""
         lower = {key: name.lower() for key, name in (column_names or {}).items()}
         super().assert_valid_snapshot_target_given_strategy(relation, lower, strategy)
 
@@ -121,7 +121,7 @@ class Snapshots(Materializations):
     def _check_place(
         self, model: Mapping[str, Any], relation: BaseRelation, config: SnapshotConfig
     ) -> None:
-        """Refuse to take the place of anything: a snapshot is never rebuilt."""
+        """Refuse to replace anything: a snapshot is never rebuilt."""
         store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._author(model).dataset(config.target)
         for other in self._replaced(store, claim, config):
@@ -182,7 +182,7 @@ class Snapshots(Materializations):
         return auto_compact(Outcome.of(done), store, config, lambda: scanner, history_of(model))
 
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
-        """Say that times are of another type than the present one, which they are mixed with."""
+        """Warn that times have another type than the current time, with which they are mixed."""
         for column in self.get_columns_in_relation(relation):
             is_time_of_change = Identifier(column.name) == Identifier(config.versions.updated_at)
             if is_time_of_change and column.dtype != "timestamp":

@@ -1,4 +1,4 @@
-"""A module that exists for the length of a block, for code that lies in no package."""
+"""A module that exists while a block runs, for code that is in no package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What macros and tests of cubes call."""
+"""The methods that macros and tests of cubes call."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CubeMethods(StoreAdapter):
             return cube_query_text(asked, columns, where, dimensions, partition_by, partitions)
 
     def _partitions_of(self, relation: KtkRelation) -> tuple[str, ...]:
-        """Partition columns of a cube; none of one that is not there (yet): its query says so."""
+        """Partition columns of a cube; none before it exists, which its query then reports."""
         places = list(self._given_for(relation)) if relation.is_cte else [relation.place]
         found: dict[tuple[str, ...], tuple[str, str]] = {}
         for place in places:
@@ -98,7 +98,7 @@ class CubeMethods(StoreAdapter):
         return next(iter(found), ())
 
     def _given_for(self, relation: KtkRelation) -> Iterator[tuple[str, str]]:
-        """What a unit test may have given rows in the place of; dbt names it by its alias alone."""
+        """Names that a unit test may replace with given rows; dbt uses the alias alone."""
         name = str(relation.identifier).removeprefix(relation.add_ephemeral_prefix(""))
         for schema, alias, _ in self._builders.relations if self._builders is not None else ():
             if alias == name:
@@ -142,7 +142,7 @@ class CubeMethods(StoreAdapter):
         if not known.is_cte:
             return str(known.replace(version=asked))
         if self.connections.working_on().startswith("unit_test."):
-            return str(known)  # the rows that are given are those of the version
+            return str(known)  # the given rows are those of the version
         raise DbtRuntimeError(
             f"at_version(...): {known} is the query of an ephemeral model, which has no versions. "
             "Ask for the version of what it reads, in that model."

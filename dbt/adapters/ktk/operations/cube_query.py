@@ -1,4 +1,4 @@
-"""`cube_query(...)`: the SQL that it compiles to; what the log says of a plan."""
+"""The SQL that `cube_query(...)` compiles to, and the log line of a plan."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def cube_query_text(
         head = "select distinct"
         chosen = list(dict.fromkeys([*cells, *partition_columns, *groups, *chosen]))
     elif columns is not None:
-        # Anyone who sorts by a column has to see it.
+        # To sort by a column, a query has to select it.
         chosen = list(dict.fromkeys([*chosen, *groups]))
     listed = ", ".join(map(quote_identifier, chosen)) or "*"
     lines = [f"{head} {listed}", f"from {relation}"]
     if where:
-        # The line break ends a comment that the condition may end with.
+        # The line break ends a trailing comment of the condition.
         lines.append(f"where ({where}\n)")
     if groups:
         order = dict.fromkeys([*groups, *(cells or ()), *(partition_columns if cells else ())])

@@ -1,4 +1,4 @@
-"""`dbt.listagg(...)`: the SQL that it compiles to."""
+"""The SQL that `dbt.listagg(...)` compiles to."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _listed(value: str, terms: list[_Term], is_distinct: bool) -> str:
 
 
 def _sorted(listed: str, terms: list[_Term]) -> str:
-    """Sort structs by their first fields, fast if all go the same way, nulls as well."""
+    """Sort structs by their first fields and nulls, fast if all directions are the same."""
     descends = terms[0].descends
     if all(term[1:] == (descends, descends) for term in terms):
         return f"sort_array({listed}, {str(not descends).lower()})"

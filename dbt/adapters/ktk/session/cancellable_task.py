@@ -1,4 +1,4 @@
-"""A statement or a write of one thread, which another thread or the clock can stop."""
+"""A statement or a write of one thread, which another thread or the time limit can stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS = 0.2
 _SAY_SECONDS = 10.0
-_MOST_SECONDS = 60.0  # a long run does not fill its log
+_MOST_SECONDS = 60.0  # a long run must not fill its log
 _STEPS: tuple[Step, ...] = get_args(Step)
 _LOGGER = AdapterLogger("ktk")
 _DISCARDED = "What it had not committed is discarded."
@@ -84,7 +84,7 @@ class CancellableTask:
 
     @property
     def has_session(self) -> bool:
-        """Whether a session was used for it."""
+        """Whether it has used a session."""
         return bool(self._sessions)
 
     def stop(self, why: str) -> None:
@@ -103,21 +103,21 @@ class CancellableTask:
             raise DbtRuntimeError(self.stopped)
 
     def close(self) -> None:
-        """End it; nothing stops it any more."""
+        """End it, so that nothing can stop it any more."""
         with self._lock:
             self._ended.set()
         self._stack.close()
 
     def _cancel(self) -> bool:
-        """Cancel the jobs that run; gives whether the work goes on."""
+        """Cancel the running jobs, and tell whether the work goes on."""
         with self._lock:
             if self._group is not None and not self._ended.is_set():
-                with suppress(Exception):  # a Spark that has ended cancels nothing more
+                with suppress(Exception):  # a Spark that has ended has no jobs to cancel
                     self._group.cancel()
             return not self._ended.is_set()
 
     def _keep_cancelling(self) -> None:
-        """A job may start later: Spark submits the stages of a query one after the other."""
+        """Cancel repeatedly: Spark submits the stages of a query one after the other."""
         while not self._ended.wait(_AGAIN_SECONDS) and self._cancel():
             pass
 
@@ -130,7 +130,7 @@ class CancellableTask:
 
     def _start_watcher(self) -> None:
         if self._watcher is None:
-            context = copy_context()  # dbt's log asks it who is logging
+            context = copy_context()  # dbt's log reads from it who is logging
             self._watcher = threading.Thread(target=context.run, args=[self._watch], daemon=True)
             self._watcher.start()
 
@@ -146,7 +146,7 @@ class CancellableTask:
                     group = self._group
                 problem = self._problem(group) if group else ""
                 line = told.line(self.watched.step, group.work() if group else None)
-            except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
+            except Exception:  # noqa: BLE001 - work does not fail for lack of progress
                 return
             if problem and lost:  # twice: another one may have taken over
                 return self._give_up(f"cancelled. {problem} {_DISCARDED}")
@@ -155,11 +155,11 @@ class CancellableTask:
                 _LOGGER.info(line)
 
     def _problem(self, group: JobGroup) -> str:
-        """Why it can come to no end; empty if it can."""
+        """Why it cannot end; empty if it can."""
         return self._lost() if self._lost is not None else _master_problem(group)
 
     def _give_up(self, why: str) -> None:
-        """Stop what waits for a Spark that is lost; a server that is lost cancels nothing."""
+        """Stop the wait for a lost Spark; a lost server cannot cancel anything."""
         if self._lost is None:
             return self.stop(why)
         from ktk_engine.spark.session.connect import abandon
@@ -208,7 +208,7 @@ class Told:
 
         `work` is None if Spark does nothing for the node.
         """
-        if work is not None and step == "writing":  # what Spark writes, it reads first
+        if work is not None and step == "writing":  # Spark reads first what it writes
             step = "sorting and writing" if work.is_last else "reading"
         self._step = max(self._step, step, key=_STEPS.index)
         for key in self._most if work is not None else ():

@@ -1,4 +1,4 @@
-"""What `dbt debug` says beside the profile: versions, Java, what the store and Spark can do."""
+"""What `dbt debug` shows besides the profile: versions, Java, and checks of the store and Spark."""
 
 from __future__ import annotations
 

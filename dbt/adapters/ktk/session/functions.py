@@ -1,4 +1,4 @@
-"""The functions of a project (`functions/`): each Spark session defines those that it meets."""
+"""The functions of a project (`functions/`): each Spark session defines those that it calls."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What SQL calls it."""
+        """Its name in SQL."""
         return function_name(str(self.node["schema"]), str(self.node["alias"]))
 
     @property
     def is_python(self) -> bool:
-        """Whether its body is Python; what `--state` says of a function names no language."""
+        """Whether its body is Python; a function in `--state` has no language."""
         return self.node.get("language", "python") == "python" and bool(
             self.node.get("language") or self.config.get("entry_point")
         )
@@ -62,7 +62,7 @@ class Function:
 
     @property
     def python_name(self) -> str:
-        """What the SQL of a Python function calls."""
+        """The name that the SQL of a Python function calls."""
         return quote_identifier(f"{self.node['schema']}.{self.node['alias']}~python")
 
     @property
@@ -85,7 +85,7 @@ class Function:
 
     @property
     def returns(self) -> str:
-        """Spark's name of the type of what it gives."""
+        """Spark's name of its result type."""
         return str(self.node["returns"]["data_type"])
 
     @property
@@ -154,7 +154,7 @@ class Function:
         session.sql(self.statement)
 
     def _register(self, session: SparkSession) -> None:
-        """Let a session know the Python function; workers get it by value."""
+        """Register the Python function in a session; workers get it by value."""
         import pyspark  # noqa: F401 -- all of it before a part
         from pyspark.sql.functions import udf
         from pyspark.sql.types import _parse_datatype_string
@@ -188,7 +188,7 @@ def _argument(argument: Mapping[str, Any]) -> str:
 
 
 def _verified(function: Callable[..., Any], kind: Any, name: str) -> Callable[..., Any]:
-    """Make a function fail that gives values of another type: Spark would take them for null."""
+    """Make a function fail for values of another type, which Spark would turn into null."""
     import pyspark  # noqa: F401 -- all of it before a part
     from pyspark.sql.types import _make_type_verifier
 
@@ -203,14 +203,14 @@ def _verified(function: Callable[..., Any], kind: Any, name: str) -> Callable[..
 
 
 class Functions:
-    """The functions that a run has met, by what SQL calls them."""
+    """The functions that a run has met, by their names in SQL."""
 
     def __init__(self) -> None:
         self._known: dict[str, Function] = {}
         self._defined: WeakKeyDictionary[SparkSession, dict[str, Function]] = WeakKeyDictionary()
 
     def note(self, function: Function) -> None:
-        """Know a function from now on; what this run has built stays."""
+        """Register a function; one that this run has built stays."""
         before = self._known.get(function.name)
         if function.is_built or before is None or not before.is_built:
             self._known[function.name] = function

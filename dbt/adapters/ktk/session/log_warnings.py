@@ -1,4 +1,4 @@
-"""Warnings of the engine go to dbt's log; other warnings of Python stay as they are."""
+"""Sends the engine's warnings to dbt's log; other Python warnings stay as they are."""
 
 from __future__ import annotations
 

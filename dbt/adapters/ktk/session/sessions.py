@@ -1,4 +1,4 @@
-"""The Spark sessions of a dbt process: opened when a statement needs one, one a thread."""
+"""The Spark sessions of a dbt process: one per thread, opened when a statement needs it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Sessions:
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
         self._session_settings: dict[str, str] = {}
-        # By the thread itself: the number of one that ended is given to the next.
+        # By the thread itself: a new thread may get the number of an ended one.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, CancellableTask] = {}
         self._cancelled: WeakSet[threading.Thread] = WeakSet()
@@ -70,7 +70,7 @@ class Sessions:
 
     @property
     def started(self) -> bool:
-        """Whether Spark runs already, also for others: in this process, or on a server."""
+        """Whether Spark runs already, in this process or on a server."""
         if self._spark is not None or self.server is not None:
             return True
         context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
@@ -94,7 +94,7 @@ class Sessions:
         return session
 
     def _is_gone(self, session: SqlSession, work: CancellableTask | None) -> bool:
-        """Whether the server has forgotten a session; asked once for each piece of work."""
+        """Whether the server has lost a session; checked once for each piece of work."""
         from ktk_engine.spark.session.connect import abandon, is_gone
 
         if work is not None and work.has_session:
@@ -112,13 +112,13 @@ class Sessions:
             raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
     def server_problem(self) -> str:
-        """Say that the server of Spark Connect does not answer; empty if it does, or is none."""
+        """Say that the server of Spark Connect does not answer; empty without one, or if it does."""
         from ktk_engine.spark.session.connect import server_problem
 
         return "" if self.server is None else server_problem(self.server.host, self.server.port)
 
     def plans(self) -> Sequence[Plan]:
-        """The plans of what the calling thread's last statement read in its session."""
+        """The plans of the calling thread's last statement in its session."""
         with self._lock:
             session = self._of_thread.get(threading.current_thread())
         return () if session is None else session.plans
@@ -197,7 +197,7 @@ class Sessions:
         release(session.session)
 
     def cancel(self, thread: threading.Thread) -> None:
-        """Cancel what a thread computes, now and from now on; another thread calls this."""
+        """Cancel a thread's work, present and future, from another thread."""
         self._cancelled.add(thread)
         work = self._work.get(thread)
         if work is not None:
@@ -253,7 +253,7 @@ class Sessions:
         return own
 
     def _sort_settings(self, spark: SparkSession) -> None:
-        """Find what each session takes, and say what a Spark that ran before cannot take."""
+        """Find the settings for each session, and report those that a running Spark cannot take."""
         self._session_settings = {
             key: value for key, value in self._settings.items() if spark.conf.isModifiable(key)
         }
@@ -271,7 +271,7 @@ class Sessions:
 
 
 def _takes(session: SparkSession, key: str, value: str) -> bool:
-    """Give a session on a server a setting; whether it has it then."""
+    """Set a setting of a session on a server, and tell whether it took effect."""
     import pyspark  # noqa: F401
     from pyspark.errors import PySparkException
 
@@ -289,7 +289,7 @@ def _still_starting(seconds: int) -> None:
 
 
 def _holds(key: str, found: str | None, value: str) -> bool:
-    """Whether Spark has what the profile wants; options of Java are among the engine's own."""
+    """Whether Spark has the profile's value; Java options also include the engine's own."""
     if key == "spark.driver.extraJavaOptions":
         return value in (found or "")
     return found == value

@@ -1,4 +1,4 @@
-"""What goes before a model's query: settings, temporary functions, the start of the query."""
+"""The statements before a model's query: settings, temporary functions, the start of the query."""
 
 from __future__ import annotations
 
