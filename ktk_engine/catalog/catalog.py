@@ -58,8 +58,8 @@ def list_relations(store: ObjectStore) -> list[Relation]:
 def find_relation(relations: Mapping[Identifier, list[Relation]], name: str) -> Relation | None:
     """Find a relation by name in any letter case; a `ConsistencyError` if several have it.
 
-    In a store that only Kartothek wrote, a cube is `cube:<prefix>`. Any dataset is
-    `dataset:<uuid>`; for a dataset of a cube its uuid is enough.
+    `cube:<prefix>` and `dataset:<uuid>` work in any store, even one that only Kartothek wrote. The
+    uuid alone finds a dataset of a cube.
     """
     kind, _, wanted = name.partition(":")
     if kind in ("cube", "dataset") and wanted:

@@ -186,8 +186,8 @@ def unread_file(text: str) -> tuple[str, bool] | None:
 def interrupt_all(session: SparkSession) -> None:
     """Cancel the jobs of a session, no matter which thread started them.
 
-    Before 4.0 Spark does not know which jobs those are; it then cancels the jobs of the thread's
-    group.
+    Before 4.0 Spark does not know which jobs those are, and this does nothing: callers cancel the
+    thread's job group too.
     """
     if spark_version() >= (4, 0):
         session.interruptAll()

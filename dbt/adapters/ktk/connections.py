@@ -54,9 +54,8 @@ TryLocal = Literal["none", "totals", "rows"]
 class KtkCursor:
     """Runs one statement in the calling thread's session, with what dbt uses of the DB API.
 
-    `wanted` is how many rows a query computes when it runs: this many, all, or none but with all
-    errors. `later` leaves it to the caller that fetches them. `try_local` says which queries need
-    no session if this process can answer them.
+    `wanted` is how many rows a query computes when it runs; `later` leaves it to the fetch.
+    `try_local` says which queries need no session if this process can answer them.
     """
 
     def __init__(

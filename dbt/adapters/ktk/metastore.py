@@ -13,9 +13,9 @@ from ktk_engine.types.identifier import Identifier
 
 
 class MetastoreAdapter(SparkAdapter):
-    """The behavior of dbt-spark if the profile configures a metastore; otherwise no relations.
+    """dbt-spark's behavior if the profile configures a metastore; otherwise its answers are empty.
 
-    dbt always looks in the store first: this class answers for what the store lacks.
+    The store always comes first: this class answers for what the store lacks.
     """
 
     @property

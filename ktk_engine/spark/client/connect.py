@@ -181,7 +181,7 @@ class ConnectClient:
         raise NotImplementedError
 
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
-        """See `Client`: aggregates take only deterministic conditions; a filter finds invalid ones."""
+        """See `Client`: aggregates refuse other conditions, and a filter refuses invalid ones."""
         import pyspark  # noqa: F401
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F

@@ -18,7 +18,7 @@ class GroupWork:
 
     tasks: int  # finished tasks
     rows: int  # read from files and other sources; 0 if unknown
-    bytes: int  # size of these rows
+    bytes: int  # size of these at their source
     shuffled: int  # rows that reached a final stage
     is_last: bool  # whether a final stage runs
 

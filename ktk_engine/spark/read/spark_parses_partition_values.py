@@ -30,12 +30,11 @@ _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+")
 def spark_parses_partition_values(
     texts: pa.Array | pa.ChunkedArray, t: pa.DataType
 ) -> pa.BooleanArray | pa.ChunkedArray:
-    """Tell whether Spark restores each partition value exactly, given the column's type.
+    """Tell whether Spark certainly restores each partition value, given the column's type.
 
     Spark decodes `%XX` to the character of that number, which is wrong for UTF-8. It reads an empty
     value and `__HIVE_DEFAULT_PARTITION__` as null, and does not read NaN or infinity as Python
-    writes them. What is not known to be right counts as wrong; files with such values get them as
-    literals.
+    writes them.
 
     Source: trials with Spark 4.3 and its partition reader. A decimal must have the digits of its
     scale, because Spark takes over its unscaled number.

@@ -32,9 +32,8 @@ def start_gateway(
 ) -> None:
     """Start the JVM in which PySpark then makes its sessions, unless PySpark has one already.
 
-    `folder` holds a file with the settings, which is deleted once the JVM runs. `tell` gets each
-    line that the JVM and Python workers print, in a thread of its own; None leaves them on the
-    console. A `RuntimeError` has the last output of a JVM that did not start.
+    `tell` gets each line that the JVM and Python workers print, in a thread of its own; None leaves
+    them on the console. A `RuntimeError` has the last output of a JVM that did not start.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -104,14 +104,10 @@ def start_session(
     tell: Callable[[str], None] | None = None,
     java_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """Start the Spark session of this process, or use the running one.
+    """Start the Spark session of this process, or make one over a host program's context.
 
-    A session of the host program stays unchanged: a new one over its context gets the settings that
-    plans rely on (`REQUIRED_SETTINGS`). `tell` gets each line that the JVM prints; None prints all
-    but Java's warnings about its own modules. The environment variable KTK_SPARK_LOG_LEVEL leaves
-    all lines on the console. Without `java_options` the JVM starts from the archive of
-    `class_archive`. Raises a `SessionError` if Java is missing or too old, or if the master or
-    Spark does not start.
+    `tell` gets each line that the JVM prints, unless KTK_SPARK_LOG_LEVEL leaves all on the console.
+    Raises a `SessionError` if Java is missing or too old, or if the master or Spark does not start.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession

@@ -41,12 +41,11 @@ _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
-    """Give the rows of files lazily; their columns are read now.
+    """Give the rows of files lazily, with the declared types or else those that Spark infers.
 
-    Columns of CSV and JSON files have the declared type, or else the one that Spark infers from all
-    rows. Parquet files, here those of other file systems, know their own. Columns of folders `x=y`
-    are text. Raises a `DatasetNotFoundError` without files, or a `ConfigurationError` if they lack
-    a declared column.
+    Parquet files, here those of other file systems, have their own types, and columns of folders
+    `x=y` are text. Raises a `DatasetNotFoundError` without files, or a `ConfigurationError` if they
+    lack a declared column.
     """
     options = {**_DEFAULTS[address.format], **given_options(address)}
     try:

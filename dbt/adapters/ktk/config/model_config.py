@@ -145,12 +145,11 @@ def parse_model_config(
     constraints: Iterable[Any] = (),
     file: str = "",
 ) -> ModelConfig:
-    """Read the configuration of a model.
+    """Read the configuration of a model, where `alias` is the dataset's id unless it names another.
 
-    `alias` is the dataset's id, unless `dataset` names another. `own_keys` are those to check for
-    typos; None for all. `unrendered` is what the project says, without dbt's defaults. Only a
-    contract enforces the model's `constraints`. `file` is where its columns are declared, for
-    messages. The `DbtConfigError` names the model, the key and the nearest valid one.
+    `own_keys` are those to check for typos (by default all), and `unrendered` is what the project
+    says, without dbt's defaults. The `DbtConfigError` names the model, the key and the nearest
+    valid one.
     """
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)

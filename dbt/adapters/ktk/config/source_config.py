@@ -132,7 +132,7 @@ class _Source:
         return _PLACEHOLDER.sub(lambda match: self._filled_in(key, match[1]), value)
 
     def _filled_in(self, key: str, name: str) -> str:
-        """The value of a word in braces; any other is part of the path, unless it looks like a typo."""
+        """The value of a word in braces; others are part of the path, or refused as typos."""
         if name in self._names:
             return self._names[name]
         nearest = nearest_name(name, self._names)

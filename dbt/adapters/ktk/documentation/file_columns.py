@@ -16,12 +16,10 @@ from ktk_engine.types.type_class import normalize
 
 
 def file_columns(address: FileAddress, name: str) -> list[SparkColumn]:
-    """Give the columns of files of this machine, or those that YAML gives a type.
+    """Give the columns of parquet files of this machine, or else those that YAML declares.
 
-    For parquet files these are the columns of all files by their classes, then those of folders
-    `x=y`. For CSV and JSON, and for parquet elsewhere, they are the declared columns. Raises a
-    `DatasetNotFoundError` without a file, a `ConfigurationError` if the columns of files do not fit
-    together, or a `FormatError` for an unreadable file.
+    Raises a `DatasetNotFoundError` without a file, a `ConfigurationError` if the columns of files
+    do not fit together, or a `FormatError` for an unreadable file.
     """
     if address.format != "parquet" or "://" in address.location:
         declared = [pa.field(name, normalize(parse_type(text))) for name, text in address.columns]

@@ -56,11 +56,10 @@ def read_seed(
 ) -> pa.Table:
     """Read a CSV file with a header, in UTF-8 with or without a byte order mark.
 
-    Types of columns without one in `column_types` are inferred: integers (decimals beyond 64 bits,
-    text beyond 38 digits), floats, booleans, dates, timestamps (instants, in UTC if the text names
-    no zone) or text. `quote_columns` allows a name that only a wrong delimiter would give. `ragged`
-    fills cells missing at the end of a row with null. `warn` takes single lines for the user.
-    Raises a `DataError` if the file is no table, or if a value does not fit its column's type.
+    Other types than `column_types` are inferred: integers (decimals beyond 64 bits, text beyond 38
+    digits), floats, booleans, dates, timestamps (instants, in UTC without a zone) or text. `ragged`
+    fills cells missing at the end of a row with null. Raises a `DataError` if the file is no table,
+    or if a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
     content = path.read_bytes()

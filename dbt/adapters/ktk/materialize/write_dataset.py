@@ -38,7 +38,7 @@ def write_dataset(
     """Write rows in one commit; raises what `build`, `merge` and `replace_where` raise.
 
     `rows` is computed again if others change what it was computed from. A full refresh ignores the
-    strategy. `batch` is dbt's description of a batch of a microbatch model.
+    strategy.
     """
     from ktk_engine.write.build import build_from
 

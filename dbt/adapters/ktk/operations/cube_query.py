@@ -25,9 +25,8 @@ def cube_query_text(
 ) -> str:
     """Write a query of a cube as a plain statement; the engine plans it when it runs.
 
-    Without `columns` it has all, or with `dimensions` only those. Each cell of the dimensions and
-    of the cube's partition columns is one row (decision 6). Rows come in groups by `partition_by`,
-    null last. Raises a `ConfigurationError` if an argument is not a list of names.
+    Each cell of the dimensions and of the cube's partition columns is one row (decision 6). Raises
+    a `ConfigurationError` if an argument is not a list of names.
     """
     chosen = _names("columns", columns)
     groups = _names("partition_by", partition_by)

@@ -22,10 +22,8 @@ def listagg_text(
 ) -> str:
     """Write an aggregate that joins the values of a group without nulls; null if there are none.
 
-    `measure` may start with `distinct`, and the order without `order_by` may change between runs.
-    Spark's own `listagg`, new in 4.0, also works as a window function. Lists replace it where it is
-    missing or where only the first values count. Raises a `DbtRuntimeError` for an invalid order,
-    or one that is not of distinct values.
+    Lists replace Spark's `listagg` before 4.0 and for a limit, but cannot be window functions.
+    Raises a `DbtRuntimeError` for an invalid order, or one that is not of distinct values.
     """
     if has_listagg and not limit:
         order = f" within group ({order_by})" if order_by else ""

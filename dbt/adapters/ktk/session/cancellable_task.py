@@ -31,10 +31,9 @@ INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 
 class CancellableTask:
-    """What a thread does for a node, which may be one of several statements since `began`.
+    """What a thread does for a node, as one of perhaps several statements since it `began`.
 
-    `limit` is how long Spark may work on it. `lost` says why the server that it runs on does not
-    answer; empty if it does. `stopped` says why it was stopped, and `watched` what it does now.
+    `lost` says why the server that it runs on does not answer; empty if it does.
     """
 
     def __init__(

@@ -112,7 +112,7 @@ class Sessions:
             raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
     def server_problem(self) -> str:
-        """Say that the server of Spark Connect does not answer; empty without one, or if it does."""
+        """Say that the Spark Connect server does not answer; empty if it does, or without one."""
         from ktk_engine.spark.session.connect import server_problem
 
         return "" if self.server is None else server_problem(self.server.host, self.server.port)
