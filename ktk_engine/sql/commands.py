@@ -1,4 +1,4 @@
-"""The commands that statements ask for, as plain data."""
+"""The commands of SQL statements, as plain data."""
 
 from __future__ import annotations
 

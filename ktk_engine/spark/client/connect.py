@@ -115,7 +115,7 @@ class ConnectClient:
 
     @property
     def parallelism(self) -> int:
-        """The configured number; else the number of shuffle partitions."""
+        """The configured number, else the master's cores, else the number of shuffle partitions."""
         if given := self._setting(_PARALLELISM):
             return int(given)
         if cores := _LOCAL.fullmatch(self.master):
@@ -236,7 +236,7 @@ def is_lost(error: Exception) -> bool:
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether an error means that the server needs another token."""
+    """Whether an error means that the server wants a token, or another one."""
     return any(sign in str(error) for sign in _REFUSED)
 
 

@@ -179,7 +179,7 @@ def _small_answer(
     engine = LocalEngine(scanner.store, scanner.footers)
     try:
         found = engine.small_table(plan, names, _SMALL_ANSWER)
-    except LocalEngineError:  # an indivisible task: workers have no limit
+    except LocalEngineError:  # a task that cannot be split; workers have no limit
         return None
     if found is None:
         return None

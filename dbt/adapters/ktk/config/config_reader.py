@@ -154,7 +154,7 @@ class ConfigReader:
         return self.on_schema_change(unrendered)
 
     def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
-        """The model's own value; dbt fills in `ignore` (decision 17)."""
+        """The model's own value, by default `fail`; dbt fills in `ignore` (decision 17)."""
         if "on_schema_change" not in unrendered:
             return "fail"
         value = self.config.get("on_schema_change") or "ignore"

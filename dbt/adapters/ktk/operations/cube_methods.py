@@ -98,7 +98,7 @@ class CubeMethods(StoreAdapter):
         return next(iter(found), ())
 
     def _given_for(self, relation: KtkRelation) -> Iterator[tuple[str, str]]:
-        """Names that a unit test may replace with given rows; dbt uses the alias alone."""
+        """What a unit test may replace by given rows; dbt names it by its alias alone."""
         name = str(relation.identifier).removeprefix(relation.add_ephemeral_prefix(""))
         for schema, alias, _ in self._builders.relations if self._builders is not None else ():
             if alias == name:
