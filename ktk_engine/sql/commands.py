@@ -96,8 +96,8 @@ class Insert(Command):
     overwrite: bool = False  # replaces all rows
     columns: tuple[str, ...] = ()  # those named, by position; empty for all
     by_name: bool = False  # matches the query's columns by name
-    # partition column -> literal of all new rows; empty for one whose values the query gives, after
-    # its other columns
+    # partition column -> literal of all new rows; empty if the query gives its values, after its
+    # other columns
     partition: Mapping[str, str] = field(default_factory=dict)
     if_not_exists: bool = False  # does nothing if the partition has rows
     replace_where: str = ""  # replaces the rows that fulfill this condition

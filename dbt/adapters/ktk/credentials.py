@@ -37,9 +37,8 @@ class KtkCredentials(Credentials):
     store: str = "./warehouse"  # root of the warehouse; relative to the project's root
     # root of another warehouse that `--state` describes (`--defer`, `dbt clone`); only read
     defer_store: str | None = None
-    # Both may hold keys of object stores: never shown.
-    # settings of an object store, such as `endpoint` and keys, also for other stores of the same
-    # kind that the project names
+    # Settings of an object store, such as `endpoint` and keys, also for other stores of the same
+    # kind that the project names. This and the next may hold keys: they are never shown.
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     # Spark settings for the session; the name comes from dbt-spark
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)

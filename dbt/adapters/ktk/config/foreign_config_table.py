@@ -21,16 +21,16 @@ class FamiliarConfig:
     """One config."""
 
     key: str
-    adapters: str  # that have it
+    adapters: str  # those that have it
     # `carried out` as it is, `always so` here, `mapped` to the config `instead`, `noted` in the
     # user metadata of the dataset, a `warning` when the model runs, or `refused`
     fate: CommitStatus
     why: str  # what holds here, as a clause
     instead: str = ""  # what to do or use; for `mapped` the config itself
     fine: tuple[str, ...] = ()  # values that request only what is always so
-    of_tables: bool = True  # means nothing, in any adapter, for what stores no rows
-    # values that name another engine's tables, which have no feature that tables here lack: a
-    # warning once per run
+    of_tables: bool = True  # means nothing, in any adapter, for models that store no rows
+    # values that name another engine's tables, whose features tables here have too: a warning
+    # once per run
     likewise: tuple[str, ...] = ()
 
 
