@@ -16,7 +16,7 @@ from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
 _PAGE = 1_000  # names that a store lists in one request
-_PROBES = 16  # entries that are looked for at once
+_PROBES = 16  # entries probed at once
 _NAME = re.compile(r"[0-9]{20}\.json")
 
 

@@ -105,7 +105,7 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
             with head.reading():
                 transaction.reads.check_unchanged(head)
                 entry, snapshots = _prepare(head, transaction, attempt, expired_keys, written)
-        except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
+        except VersionGoneError:  # the new snapshots remain; only their base is gone
             head = _advance(head, transaction, expired_keys)
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
@@ -220,7 +220,7 @@ def _rebased(
 ) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
     """The snapshots of a head, and the checked ones that the changes make of them."""
     removed = {change.uuid for change in transaction.changes if change.rebase is None}
-    # A removal needs no other dataset, and must work where those cannot be read.
+    # A removal needs no other dataset, and must work where others cannot be read.
     before = {} if _only_removes(transaction) else head.snapshots_except(removed)
     after = dict(before)
     for change in transaction.changes:
@@ -272,7 +272,7 @@ def _adopt(
         if state.entry is not None and not state.foreign:
             datasets[uuid] = state.entry
             continue
-        if uuid not in after:  # a removal: what others wrote is for the next writer to adopt
+        if uuid not in after:  # a removal: the next writer adopts what others wrote
             if state.entry is not None:
                 datasets[uuid] = state.entry
             continue
@@ -365,11 +365,11 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
             mine: bool | None = True
         except Exception as error:
             if isinstance(error, StoreError) and error.nothing_written:
-                if unanswered is None:  # no put before this one can land later on
+                if unanswered is None:  # no earlier put can land later
                     write.fate = CommitStatus.NOT_COMMITTED
                     raise
                 break
-            # The answer was lost, perhaps not the put: only reading back can tell.
+            # The answer was lost, the put perhaps not: only reading back can tell.
             unanswered = error
             mine = _is_mine(store, key, data, entry.commit)
         if mine is not None:

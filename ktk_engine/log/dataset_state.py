@@ -65,7 +65,7 @@ def published_stamp(store: ObjectStore, uuid: str) -> Stamp | None:
     try:
         return read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES))
     except ObjectNotFoundError:
-        return None  # only the msgpack form exists, which is never ours
+        return None  # only the msgpack form exists, which this library never writes
     except FormatError:
         return None  # damaged; the whole document is judged below
 

@@ -33,8 +33,8 @@ DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
 # only where a snapshot builds on another, 4 only where versions are tagged, and 5 only where a
-# snapshot has segments, so that older versions of this library go on reading all other stores, and
-# none writes an entry that forgets.
+# snapshot has segments. So older versions of this library can still read all other stores, and
+# none writes an entry that loses something.
 _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS = 2, 3, 4, 5
 _FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS)
 
@@ -56,7 +56,7 @@ class DatasetEntry:
     # SHA-256 of another program's document that this commit took over, else empty
     adopted: str = ""
     relation: str = ""  # name in SQL; empty if that is its id
-    # dbt's unique id; empty: no dbt node builds it; None: an older version wrote the entry
+    # dbt's unique id; empty without one, None in entries of older versions
     node: str | None = None
     project: str = ""  # the dbt project that ran `node`
     snapshot_sha256: str = ""  # empty if an older version wrote it

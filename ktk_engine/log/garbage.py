@@ -210,7 +210,7 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
         if read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES)) is not None:
             return frozenset()
     except (FormatError, InvalidKeyError, ObjectNotFoundError):
-        pass  # the whole document tells, or there is none in JSON
+        pass  # read the whole document; there may be none in JSON
     try:
         return named_keys(*document_bytes(store, uuid))
     except ObjectNotFoundError:
@@ -300,14 +300,14 @@ def _roots(
         table = snapshot.properties.get("table")
         roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
         roots |= snapshot.keys
-    # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
+    # An earlier clean-up may have kept less; history shows only counts of what it deleted.
     items = [item for entry in kept for item in entry.datasets.values()]
     wanted = {item.snapshot: item for item in items}
     known: dict[str, FileTable] = {}
     for key in sorted(wanted.keys() - expired_keys):
         roots |= wanted[key].snapshots
         found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
-        # A living intent may have spared the snapshot alone: what it needs went before.
+        # An intent may have spared the snapshot alone, after its files were deleted.
         roots |= set() if expired_keys.intersection(found.segments) else found.keys
         roots |= {
             published_index_key(found.uuid, name, wanted[key].commit)

@@ -27,7 +27,7 @@ class NewSnapshots:
         def key(number: int) -> str:
             return head.scope.snapshot_key(self.commit, uuid, self.attempt, number)
 
-        # Where commits overtake one another, none does what the next attempt does again.
+        # Where commits race, merging would be repeated with each attempt, so it is left out.
         merge = self.attempt == 0
         snapshot, sha256, written = write_snapshot(head.store, key, snapshot, merge=merge)
         self.written.extend(written)

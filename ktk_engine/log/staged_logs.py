@@ -11,7 +11,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.overlay_store import OverlayStore
 
-# Folders above a snapshot, below `FOLDER`: kind, name, `snapshots`, commit, and itself.
+# Parts of a snapshot's key below `FOLDER`: kind, name, `snapshots`, commit, and its own name.
 _SNAPSHOT_DEPTH = 5
 
 

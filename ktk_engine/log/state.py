@@ -88,7 +88,7 @@ class State:
         if not state.is_readable:
             raise state.error(state.problem)
         if state.problem:
-            # From this line, no matter who reads: Python shows a message once for each place.
+            # Warn from this line for every reader: Python shows a message once per place.
             warnings.warn(state.problem, ForeignWriterWarning, stacklevel=1)
         return state
 
@@ -207,7 +207,7 @@ class State:
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
-            # What has segments may be read as it goes: its own file went with them.
+            # Segments are read on demand, and the snapshot's own file went with them.
             for entry in later:
                 if needed & frozenset(entry.deleted):
                     return entry.version
@@ -216,7 +216,7 @@ class State:
                 if gone and any(snapshot.refers_to(gone) for snapshot in loaded):
                     return entry.version
         except KtkError:
-            pass  # what went wrong first says more
+            pass  # the first error says more
         return 0
 
     def _read_ahead(self, uuids: Collection[str]) -> None:
@@ -285,9 +285,9 @@ def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | No
         else:
             found = unstamped(store, scope, uuid, head)
         if found is None:
-            continue  # removed while we looked
+            continue  # removed meanwhile
         if found.stamp is not None and found.stamp.version > version:
-            return resolve(store, scope)  # committed and published while we looked
+            return resolve(store, scope)  # committed and published meanwhile
         if uuid in entries or not _is_removed(found, head):
             datasets[uuid] = found
         else:

@@ -119,7 +119,7 @@ def _reason(operation: Operation, partitions: frozenset[str] | None, change: Cha
     if change.operation == "cleanup":
         return ""
     if {operation, change.operation} & METADATA_ONLY_OPERATIONS and change.operation != "remove":
-        return ""  # it changes no files, and goes on top of whatever is there
+        return ""  # it changes no files, and fits on any base
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."
     if operation == "append":

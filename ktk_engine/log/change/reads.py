@@ -31,7 +31,7 @@ class Read:
             old, new = self.state.snapshot(self.uuid), now.snapshot(self.uuid)
             files = changed_files(old, new)
         except KtkError:
-            return False  # a clean-up has removed it, and never what is the newest
+            return False  # removed by a clean-up, which never removes the newest
         return bool(old.schema == new.schema and not any(part.num_rows for part in files))
 
 
