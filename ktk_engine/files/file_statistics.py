@@ -73,7 +73,7 @@ def shortened(value: pa.Scalar, side: str) -> Any:
     fixed = pa.types.is_fixed_size_binary(t)
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
     if not (fixed or any(is_text(t) for is_text in (*texts, pa.types.is_large_binary))):
-        return value  # Arrow has dates that Python has not
+        return value  # Python lacks some of the dates of Arrow
     plain = value.as_py()
     if plain is not None and len(plain) > _LONGEST:
         return plain[:_LONGEST] if side == "min" and not fixed else None

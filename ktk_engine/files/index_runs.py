@@ -88,7 +88,7 @@ class IndexRuns:
 def write_segment(store: ObjectStore, key: str, pairs: pa.Table, first: int) -> IndexSegment:
     """Write sorted pairs as a segment; `first` is the smallest number of a file.
 
-    Pairs have the columns of `pair_schema`, with whole numbers of files.
+    Pairs have the columns of `pair_schema`, with absolute file numbers.
     """
     writer = SegmentWriter(store, key, pairs.schema.field(VALUE).type, first)
     try:

@@ -68,7 +68,7 @@ class SegmentWriter:
         )
 
     def add(self, pairs: pa.Table) -> None:
-        """Add pairs of `pair_schema` with whole numbers of files, whose values never decrease."""
+        """Add pairs of `pair_schema` with absolute file numbers, whose values never decrease."""
         values = pairs[VALUE]
         if pat.is_floating(values.type) and not self._has_nan:
             # Parquet's bounds leave NaN out, so a row group holds no NaN or nothing else.
@@ -206,6 +206,6 @@ def gone_pairs(
 
 
 def numbered(pairs: pa.Table, first: int) -> pa.Table:
-    """Pairs of a segment with whole numbers of files."""
+    """Pairs of a segment with absolute file numbers: the stored ones count from `first`."""
     place = pairs.schema.get_field_index(FILE)
     return pairs.set_column(place, FILE, pc.add(pairs[FILE], first))

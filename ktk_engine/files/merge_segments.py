@@ -130,7 +130,7 @@ def merged_pairs(
     segments: Sequence[IndexSegment],
     alive: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[pa.Table]:
-    """Read the pairs of segments in order of their values, with whole numbers of files.
+    """Read the pairs of segments in order of their values, with absolute file numbers.
 
     `alive` flags the wanted file numbers; None means all. Raises a `FormatError` if a segment is
     damaged, and an `ObjectNotFoundError` if one is missing.

@@ -89,7 +89,7 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
 
     Raises a `CommitConflictError`, `ForeignWriterError`, `UnsupportedFormatError` or `FormatError`
     if nothing was committed, and a `CommitStateUnknownError` if the store did not say. After any
-    other exception, also an interrupt, `transaction.write` knows whether the commit is made. With
+    other exception, also an interrupt, `transaction.write` knows whether it was made. With
     `publish=None` the caller publishes.
     """
     _refuse_foreign(base, transaction)

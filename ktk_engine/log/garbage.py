@@ -37,7 +37,7 @@ from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key
 
 INTENT_LIFETIME = timedelta(hours=24)
-FOREIGN_LIFETIME = timedelta(days=7)
+FOREIGN_LIFETIME = timedelta(days=7)  # at least, of files with names of other programs
 UNFINISHED_LIFETIME = timedelta(hours=24)
 _COMMIT = re.compile("[0-9a-f]{32}")
 

@@ -207,7 +207,7 @@ class State:
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
-            # Segments are read on demand, and the snapshot's own file went with them.
+            # Own keys first: `refers_to` may have to read segments, which went with the snapshot.
             for entry in later:
                 if needed & frozenset(entry.deleted):
                     return entry.version

@@ -320,7 +320,7 @@ def _replace_document(state: State, wanted: _Wanted, anew: bool) -> bytes | None
     mark = state.scope.published_key(wanted.uuid)
     if not store.exists(mark):
         store.put(mark, b"")
-        if not store.exists(key):  # a slow publisher deleted it in place of the old one
+        if not store.exists(key):  # a slow removal deleted it in place of the old one
             store.delete([mark])
             return None
     return data

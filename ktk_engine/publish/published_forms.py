@@ -62,8 +62,8 @@ def _known_forms(state: State) -> Iterator[tuple[str, Form]]:
 def drop_forms(state: State, removed: Collection[str] = ()) -> State:
     """Delete the published forms of removed datasets; returns the state to publish.
 
-    `removed` are datasets that may have been removed before the head, built again since, or have
-    lost a form. If one of them was published again meanwhile, that is repeated.
+    `removed` are datasets that may have been removed before the head, even if they exist again, or
+    that lost a form. If one of them was published again meanwhile, that is repeated.
     """
     known = {*removed, *(state.head.removed if state.head else ())}
     found = set()
