@@ -62,17 +62,12 @@ def change_rows(
     wanted: Source[Wanted],
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Delete, update and insert rows of a dataset in one commit, as a statement says.
+    """Delete, update and insert rows as a statement says, in one commit; None if no row changes.
 
-    Rows are first counted, from the columns of the conditions alone. Then the files that may hold a
-    changed row are rewritten; a change that only inserts rewrites none. If another commit changes
-    what this one has looked at, everything is computed again. Gives None if no row changes, which
-    commits nothing.
-
-    Raises a `DataError` if several source rows would change one row or two rows would have one
-    cell, a `ConfigurationError` for an unknown column or a condition that is not deterministic, a
-    `DatasetNotFoundError` if the dataset was removed meanwhile, and a `CommitConflictError` if
-    other commits came first each time.
+    Rows are counted first, from the columns of the conditions alone; then only files that may hold
+    a changed row are rewritten. Raises a `DataError` if several source rows would change one row or
+    two rows would have one cell, and a `ConfigurationError` for a condition that is not
+    deterministic.
     """
 
     def write(state: State, wanted: Wanted, context: WriteContext) -> WriteResult | None:

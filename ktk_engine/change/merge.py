@@ -55,14 +55,9 @@ def merge(
 ) -> WriteResult:
     """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
 
-    Partition values, secondary indices and statistics choose the files that can hold a key. If
-    another commit changes these files or what the new rows were computed from, everything is
-    computed again.
-
-    Raises a `DataError` if a key of a `merge` is repeated or a new row would repeat the cell of a
-    row that stays, a `ConfigurationError` for missing columns, invalid predicates or another
-    layout, and a `CommitConflictError` if other commits came first each time. For other errors see
-    `build`.
+    If another commit changes the files that can hold a key, or what the new rows were computed
+    from, everything is computed again. Raises a `DataError` if a key of a `merge` is repeated or a
+    new row would repeat the cell of a row that stays. For other errors see `build`.
     """
 
     from ktk_engine.spark.frames import persisted

@@ -121,17 +121,11 @@ def merge_versions(
     by: Versions,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Close versions that no longer hold and add those that do, in one commit.
+    """Close versions that no longer hold and add those that do; gives None if nothing changes.
 
-    It does what dbt's `snapshot_merge_sql` does with its staging table, which `changes` gives. If a
-    row went and came back unchanged, its version would have the id of an older one; it gets an id
-    of its own, as dbt's records of deletions do. Only files that can hold a closed version are
-    rewritten. If another commit changes versions meanwhile, everything is computed again. Gives
-    None if nothing has changed, which commits nothing.
-
-    Raises a `DataError` if versions are ambiguous, a `ConfigurationError` if a column of `by` is
-    missing or the layout differs, and a `CommitConflictError` if other commits came first each
-    time. For other errors see `build`.
+    `changes` gives the staging table of dbt's `snapshot_merge_sql`, which has the same result. If a
+    row went and came back unchanged, its new version gets an id of its own, as dbt's records of
+    deletions do. Raises a `DataError` if versions are ambiguous; for other errors see `build`.
     """
 
     def write(state: State, rows: DataFrame, context: WriteContext) -> WriteResult | None:
@@ -197,7 +191,7 @@ def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
 
 
 def _changed(changes: pa.Table, *kinds: str) -> pa.Table:
-    """The rows with one of some kinds of change."""
+    """The rows with certain kinds of change."""
     return changes.filter(pc.is_in(changes[CHANGE_TYPE], value_set=pa.array(kinds)))
 
 

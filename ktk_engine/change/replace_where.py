@@ -37,16 +37,11 @@ def replace_where(
     where: RowFilter,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Replace the rows that a predicate covers by new ones, in one commit.
+    """Replace the rows that a predicate covers by new ones; gives None if there are neither.
 
-    Rows for which the predicate is false or unknown stay. It has to be true for each new row,
-    unless it is meant for later runs only and the dataset is built. Files that cannot hold a
-    covered row stay. If another commit changes these files or what the new rows were computed from,
-    everything is computed again. Gives None if no row is replaced or new.
-
-    Raises a `DataError` for a new row that the predicate does not cover or that repeats the cell of
-    a row that stays, a `ConfigurationError` if the predicate or the layout does not fit, and a
-    `CommitConflictError` if other commits came first each time. For other errors see `build`.
+    Rows for which it is false or unknown stay. It has to be true for each new row, unless the
+    dataset is built and the predicate is meant for later runs. Otherwise, or if a new row repeats
+    the cell of a row that stays, it raises a `DataError`; for other errors see `build`.
     """
     full_refresh = context.full_refresh
 

@@ -47,11 +47,9 @@ def check(
 ) -> Checked:
     """Check a cube or a table, or only some of its datasets by id.
 
-    A check of all includes how datasets fit together, versions with a tag, and the log. `deep`
-    reads every page of every data file and every snapshot of history. Columns without any value may
-    be of another class than committed, and nullable columns may be missing. Raises a
-    `DatasetNotFoundError`, or a `FormatError` if the newest log entry is damaged: what is committed
-    is then unknown.
+    A check of all includes how datasets fit together, versions with a tag, and the log; `deep`
+    reads every page of every data file and every snapshot of history. Raises a `FormatError` if the
+    newest log entry is damaged: what is committed is then unknown.
     """
     state = find_scope(store, name)
     problems: list[Problem] = []

@@ -144,7 +144,7 @@ class _FileCheck:
             yield from self._compared(column, key, index)
 
     def _compared(self, column: str, key: str, index: pa.Table) -> Iterator[Problem]:
-        """Compare an index of which nothing was recorded with the rows themselves."""
+        """Compare an index without a recorded digest with the rows themselves."""
         field = self.snapshot.schema.field(column)
         try:
             found = distinct_values(self.store, self.snapshot.files, field)

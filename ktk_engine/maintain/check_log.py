@@ -1,4 +1,4 @@
-"""Checks what decides which files are read: the log, its snapshots, and what is published."""
+"""Checks what decides which files are read: the log, its snapshots, and published documents."""
 
 from __future__ import annotations
 

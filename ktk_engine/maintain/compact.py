@@ -71,14 +71,11 @@ def compact(
     scanner: Callable[[], Scanner] | None = None,
     progress: Progress = no_progress,
 ) -> Compacted:
-    """Rewrite a needed compaction's files so that fewer hold the same rows, in one commit.
+    """Rewrite the files of a needed compaction so that fewer hold the same rows, in one commit.
 
-    Schema, physical types and indices stay. The old files stay for readers and history until a
-    clean-up. Without a scanner, rewrites of any size stream through this process.
-
-    Raises a `DataError` if another program's files break our rules, a `CommitConflictError` if
-    another run changed the partitions meanwhile, a `VersionGoneError` if a clean-up removed the
-    files, and a `LocalEngineError` if a piece does not fit into memory.
+    The old files stay for readers and history until a clean-up. Without a scanner, rewrites of any
+    size stream through this process. Raises a `CommitConflictError` if another run changed the
+    partitions meanwhile, and a `LocalEngineError` if a piece does not fit into memory.
     """
     state, base = compaction.state, compaction.snapshot
     store, write = state.store, PendingCommit()
@@ -192,7 +189,7 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
 def _extension(
     compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
 ) -> AppendedFiles:
-    """What puts the new files in the place of the old ones."""
+    """The change that replaces the old files by the new ones."""
     base = compaction.snapshot
     stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
     addition = Snapshot(

@@ -60,12 +60,7 @@ def change_indexes(
 
     Without `dataset`, every dataset that has a column counts. A dimension column of the seed
     dataset without an index is recorded as suppressed, so that Kartothek does not miss the index.
-    Gives the datasets that changed; none, and the present version, if there was nothing to do.
-
-    Raises a `DatasetNotFoundError`, a `ConfigurationError` if a column does not exist or cannot be
-    indexed, a `DataError` if a row of a cube has no value in it, a `ForeignWriterError` if a
-    dataset's content is unknown, and a `CommitConflictError` if another run removed a dataset or
-    column meanwhile.
+    If there is nothing to do, the result has no datasets and the present version.
     """
     return run_index_plan(plan_indexes(store, name, columns, dataset, drop=drop), history)
 

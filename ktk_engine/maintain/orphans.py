@@ -1,4 +1,4 @@
-"""Datasets that a dbt project has built and builds no more."""
+"""Datasets that a dbt project has built and no longer builds."""
 
 from __future__ import annotations
 

@@ -52,13 +52,9 @@ def remove(
 ) -> ChangeResult:
     """Remove a dataset of a cube, a whole cube, or a plain table, in one commit.
 
-    A document that another program changed or removed does not matter if `undrop` could bring back
-    what is removed: the log has it, or can take it over. `cascade` removes all datasets of a cube,
-    with the seed dataset or without a name.
-
-    Raises a `DatasetNotFoundError`, a `ConsistencyError` if enrichments depend on it without
-    `cascade`, a `ForeignWriterError` or `UnsupportedFormatError` if `undrop` could not bring it
-    back, and a `CommitConflictError` if another run changed it meanwhile.
+    `cascade` removes all datasets of a cube, with the seed dataset or without a name. Raises a
+    `ConsistencyError` if enrichments depend on it without `cascade`, and a `ForeignWriterError` or
+    `UnsupportedFormatError` if `undrop` could not bring it back.
     """
     return run_removal(plan_removal(store, name, dataset, cascade=cascade), history)
 

@@ -63,12 +63,8 @@ def rename(
     """Give a cube or table another name in its store.
 
     The history stays under the old name, from where `undrop` brings datasets back until a clean-up.
-
-    Raises a `DatasetNotFoundError`, a `SpecificationError` for an invalid name, a
-    `ConsistencyError` if the new name is taken or something refers to the old one, a
-    `ForeignWriterError` if a dataset's content is unknown, and a `CommitConflictError` if it was
-    changed meanwhile and keeps its name. After a `StoreError` that leaves both names, the same call
-    finishes it.
+    Raises a `ConsistencyError` if the new name is taken or something refers to the old one. After a
+    `StoreError` that leaves both names, the same call finishes it.
     """
     return run_rename(plan_rename(store, name, new), history)
 
@@ -153,7 +149,7 @@ def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
 
 
 def _identity(state: State) -> str:
-    """What tells a version of a scope from all others."""
+    """A text that identifies a version of a scope."""
     assert state.head is not None
     return f"{state.scope} version {state.version} commit {state.head.commit}"
 

@@ -30,11 +30,9 @@ def open_relation(
 ) -> LoadedCube | LoadedTable:
     """Open a cube or table at a version; a removed one only at an earlier one.
 
-    `version` is a commit's number or a tag, and `timestamp` a moment instead; the default is the
-    newest version. `kind` restricts what may be found. For `specification` see `load_cube`.
-
-    Raises a `DatasetNotFoundError` that says what exists, a `ConsistencyError` for a cube without a
-    seed dataset, and a `VersionGoneError` that says which versions are left.
+    `version` is a commit's number or a tag, `timestamp` a moment instead. Raises a
+    `DatasetNotFoundError` that says what exists, a `ConsistencyError` for a cube without a seed
+    dataset, and a `VersionGoneError` that says which versions are left.
     """
     moment = parse_moment(version, timestamp)
     past = moment is not None or version is not None

@@ -186,7 +186,7 @@ def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) ->
 
 
 def _with_files_to_open(item: DatasetPlan) -> DatasetPlan:
-    """Replace a sketch of the files by all that it takes to open them."""
+    """Replace a sketch of the files by the rows that are needed to open them."""
     kept = np.zeros(item.snapshot.file_table.num_rows, bool)
     kept[item.files[_ROW].to_numpy()] = True
     return replace(item, files=item.snapshot.opened(pa.array(kept)))

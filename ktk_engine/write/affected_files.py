@@ -1,4 +1,4 @@
-"""The files of a dataset that hold the rows which a write replaces."""
+"""The files of a dataset with the rows that a write replaces."""
 
 from __future__ import annotations
 

@@ -22,16 +22,12 @@ def build(
     retained: WriteMode | None = None,
     state: State | None = None,
 ) -> WriteResult:
-    """Write rows as the content of a dataset, or add them to it.
+    """Write rows as the content of a dataset, or add them to it; an error commits nothing.
 
-    Readers keep their version. On any error nothing is committed, and the files of this write are
-    removed again. Arrow rows are written in this process, without a JVM. Without `retained` the
-    dataset is rebuilt. `state` is what the rows were computed from: a later commit is a conflict.
-    None means that the rows do not depend on the dataset.
-
-    Raises a `TypeClassError`, `DataError`, `ConfigurationError` or `ConsistencyError` for rows and
-    targets that break rules, a `CommitConflictError` if another run changed the dataset meanwhile,
-    and a `VersionGoneError` if a clean-up removed what the rows were computed from.
+    Without `retained` the dataset is rebuilt. Rows that were computed from a `state` raise a
+    `CommitConflictError` if another commit came since, and a `VersionGoneError` if a clean-up has
+    removed it. Rows that break a rule raise a `TypeClassError`, a `DataError` or a
+    `ConsistencyError`.
     """
     state = state or resolve(store, target.scope)
     frame, target = as_stored(

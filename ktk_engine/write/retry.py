@@ -96,13 +96,10 @@ def retry_write_on_conflict(
 ) -> U:
     """Run a write on the newest state, and again after each conflict with a newer one.
 
-    `write` gets a state, what the source gave, and the context with what was read; a conflict
-    commits nothing. `is_blind` says that the write looks at nothing of the dataset: it is repeated
-    only if the source has read the dataset. `may_vanish` says that the run itself may take the
-    dataset out of its cube meanwhile.
-
-    Raises a `CommitConflictError` or `VersionGoneError` if every attempt failed or the source
-    cannot be read again, and a `DatasetNotFoundError` if the dataset was removed meanwhile.
+    A write that `is_blind` looks at nothing of the dataset, so it is repeated only if the source
+    has read it. `may_vanish` means that the run itself may take the dataset out of its cube
+    meanwhile. Raises the last conflict, or a `DatasetNotFoundError` if the dataset was removed
+    meanwhile.
     """
     existed, reads = False, Reads()
 

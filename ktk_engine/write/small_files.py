@@ -34,7 +34,7 @@ def arrow_compares_unlike_spark(t: pa.DataType) -> bool:
 
 
 def types_in_spark(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """Columns of a dataset in the types in which Spark gives them to Arrow."""
+    """Columns of a dataset in the types that Spark gives to Arrow."""
     from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 
     return arrow_schema(spark_schema(schema.field(name) for name in names))

@@ -155,7 +155,7 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
 
 
 def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
-    """Payload keeps its width; partition columns take their class's container."""
+    """Payload keeps its width; partition columns get their class's container."""
     return pa.schema(
         [
             gate.committed.field(f.name) if f.name in target.partition_by else f

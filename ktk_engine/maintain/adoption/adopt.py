@@ -116,13 +116,9 @@ def plan_adoption(
 ) -> Adoption:
     """Find what other programs made of a cube or table; nothing is written.
 
-    Reads the footers of files that the log knows only by name. `words` describe a cube whose
-    documents do not. `progress` counts footers.
-
-    Raises a `ForeignWriterError` if a document or a file that it names is damaged or gone, an
-    `UnsupportedFormatError` for an unknown form, a `FormatError` for a damaged file or partition
-    value, a `ConsistencyError` if the cube remains unknown or its datasets do not fit together, and
-    a `ConfigurationError` if `words` contradict the cube.
+    `words` describe a cube whose documents do not. Raises a `ForeignWriterError` if a document or a
+    file that it names is damaged or gone, and a `ConsistencyError` if the cube remains unknown or
+    its datasets do not fit together.
     """
     state = find_scope(store, name)
     found = [_find(state, item) for item in state.datasets.values() if _is_to_adopt(item)]

@@ -39,14 +39,10 @@ def restore(
 ) -> ChangeResult:
     """Make an earlier version the newest one; what came in between stays in the history.
 
-    The old data files are committed again. Datasets that the old version did not have are removed,
-    and another restoration can bring them back. `version` is a number or a tag; `timestamp` selects
-    the last commit until then.
-
-    Raises a `DatasetNotFoundError` if nothing has this name or files of the version are gone, a
-    `VersionGoneError` if there is no such version, a `ConsistencyError` if nothing would change,
-    the datasets would not fit together or another program changed the cube, and a
-    `CommitConflictError` if another run changed a dataset meanwhile.
+    `version` is a number or a tag; `timestamp` selects the last commit until then. Datasets that
+    the old version did not have are removed, and another restoration can bring them back. Raises a
+    `DatasetNotFoundError` if files of the version are gone, and a `ConsistencyError` if nothing
+    would change or the datasets would not fit together.
     """
     return run_restoration(plan_restoration(store, name, version, timestamp), history)
 

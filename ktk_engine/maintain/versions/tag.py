@@ -44,11 +44,9 @@ def tag_version(
 ) -> Tagged:
     """Name a version, so that no clean-up takes it while it has the name.
 
-    `version` is a number or another tag; the default is the newest. Raises a
-    `DatasetNotFoundError`, a `ConfigurationError` for an invalid name such as a number, a
-    `ConsistencyError` if another version has the name, a `VersionGoneError` if the version or some
-    of its files are gone, a `ForeignWriterError` if a dataset's content is unknown, and a
-    `CommitConflictError` if the name was given or a clean-up ran meanwhile.
+    `version` is a number or another tag; the default is the newest. Raises a `ConfigurationError`
+    for an invalid name such as a number, a `ConsistencyError` if another version has the name, and
+    a `VersionGoneError` if the version or some of its files are gone.
     """
     state = find_scope(store, name, removed=version is not None)
     if version is None:

@@ -126,7 +126,7 @@ def _uuid(state: State, dataset: str | None) -> str:
 
 
 def _removed(state: State) -> list[str]:
-    """Names of the datasets that the log had once and has no more."""
+    """Names of the datasets that the log once had and no longer has."""
     entries = read_entries(state.store, state.scope, 0, state.version)
     known = {uuid for entry, _ in entries for uuid in entry.datasets}
     return sorted(state.scope.dataset_id(uuid) for uuid in known - set(state.datasets))

@@ -234,7 +234,7 @@ def _by_all(clause: Node | None) -> bool:
 
 
 def _parts(clause: Node | None) -> list[Node]:
-    """The parts of a condition that all have to be true."""
+    """The conjuncts of a condition."""
     if clause is None:
         return []
     condition = clause.this.unnest() if isinstance(clause, exp.Where) else clause.unnest()

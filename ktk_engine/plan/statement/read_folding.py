@@ -28,13 +28,11 @@ def read_folding(
     schema: pa.Schema,
     understands: Callable[[Tree], bool],
 ) -> PartialAggregate | None:
-    """Say how rows of a relation can be combined without changing the answer, None for not at all.
+    """Say how rows of a relation can be combined without changing the answer; None if they cannot.
 
-    They can be if only projections and conditions are between the relation and an aggregate, with
-    or without groups, of sums, minima and maxima of single columns. Columns of groups and
-    conditions stay as they are. `parents` are the nodes above the only use, the topmost first, and
-    `ids` has column names by expression id. `understands` says whether a condition gives the same
-    for equal rows.
+    They can if only projections and conditions are between the relation and an aggregate of sums,
+    minima and maxima of single columns. `parents` are the nodes above its only use, the topmost
+    first.
     """
     keys: dict[str, None] = {}
     try:

@@ -1,4 +1,4 @@
-"""Changes of a dataset's columns, and which of them are possible."""
+"""Changes of a dataset's columns, and checks that they are possible."""
 
 from __future__ import annotations
 
