@@ -20,16 +20,10 @@ ABOUT_READERS = (
 def reader_notes(
     document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
 ) -> tuple[str, ...]:
-    """Say what is worth knowing of a dataset that another program wrote.
+    """Say in sentences what may surprise in a dataset of another program; none if nothing does.
 
-    Args:
-        document: what it published.
-        key: the key of that.
-        snapshot: what the dataset will be.
-        recovered: whether the document had lost what the cube is.
-
-    Returns:
-        A sentence each; none if Kartothek reads exactly what is read here, and as before.
+    Without any, Kartothek reads exactly what is read here, and as before. `recovered` means that
+    the document no longer said what the cube is.
     """
     return tuple(_notes(document, key, snapshot, recovered))
 
