@@ -132,9 +132,8 @@ def delete_cells(
         lacking = sorted(condition.columns - set(state.snapshot(uuid).schema.names))
         if lacking:
             raise ConfigurationError(
-                f"Dataset {uuid} lacks {', '.join(lacking)}, which the condition asks for: nobody "
-                "can tell which of its rows are meant. Name the datasets that have it. Nothing was "
-                "deleted."
+                f"The condition needs {', '.join(lacking)}, which dataset {uuid} lacks, so the "
+                "rows to delete are ambiguous. Name the datasets that have it. Nothing was deleted."
             )
     for name in datasets:
         delete_rows(staging, state.scope.uuid_of(name), condition, known)
@@ -150,9 +149,9 @@ def datasets_with(state: State, condition: Condition) -> list[str]:
         lacking = sorted(wanted - set(snapshot.schema.names))
         if snapshot.is_seed and lacking:
             raise ConfigurationError(
-                f"The seed dataset {name} lacks {', '.join(lacking)}, which the condition asks "
-                "for, so that nobody can tell which cells are meant. Name the datasets whose rows "
-                "are to go. Nothing was deleted."
+                f"The condition needs {', '.join(lacking)}, which the seed dataset {name} lacks, "
+                "so the cells to delete are ambiguous. Name the datasets whose rows to delete. "
+                "Nothing was deleted."
             )
     return [name for name, item in snapshots.items() if wanted <= set(item.schema.names)]
 

@@ -276,7 +276,7 @@ def _files_of(
     if found.row_count > ended.row_count:
         problem = Problem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
-            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.",
+            f"{counted(ended.row_count, 'changed row')}, so they are indistinguishable.",
             Message(
                 "Give each row a ",
                 Remedy("key"),

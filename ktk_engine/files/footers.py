@@ -154,7 +154,7 @@ def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
             end = start + chunk.total_compressed_size
             if not 0 <= start <= end <= size:
                 return (
-                    f"the pages of column `{chunk.path_in_schema}` would lie in bytes {start:,} to "
+                    f"the pages of column `{chunk.path_in_schema}` would be bytes {start:,} to "
                     f"{end:,} of {size:,}"
                 )
     return ""

@@ -253,7 +253,7 @@ def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str])
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise QueryError(
-            f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of {of})."
+            f"These columns are named twice: {', '.join(repeated)} ({what} of a query of {of})."
         )
     return names
 

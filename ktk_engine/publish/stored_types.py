@@ -41,8 +41,8 @@ def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
     if numbers.null_count:
         raise PublishError(
             Message(
-                f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
-                "the types yet: ",
+                f"the types in {counted(numbers.null_count, 'file')} of another program are not "
+                "known yet: ",
                 Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
             )
         )

@@ -94,7 +94,7 @@ class WriteMode:
         if self.mode != "files":
             return
         if base.dimension_columns and _overlaid(new, self._touched_files(started, addition)):
-            raise _conflict(base, "another commit added cells beside those that this one rewrites")
+            raise _conflict(base, "another commit added cells to those that this one rewrites")
 
     def _touched_files(self, started: Snapshot, addition: Snapshot) -> pa.Table:
         return concat_files([self.removed(started, addition), addition.files])

@@ -153,8 +153,8 @@ def _folders(store: SourceFiles, files: Sequence[PlainFile]) -> dict[str, list[s
         if file.folders.keys() != first.folders.keys():
             raise ConfigurationError(
                 Message(
-                    f"The files of {store.url} lie in different folders: {_said(first)}, and "
-                    f"{_said(file)}. Let ",
+                    f"The files of {store.url} are in folders of different layouts: "
+                    f"{_said(first)}, and {_said(file)}. Let ",
                     Remedy("location"),
                     " name files of one layout, or ignore folders: ",
                     Remedy("ignore_folders"),

@@ -32,7 +32,7 @@ def _notes(
     document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
 ) -> Iterator[str]:
     if key.endswith(MSGPACK_SUFFIX):
-        yield "its document is msgpack; a JSON one is written beside it, which Kartothek prefers"
+        yield "its document is msgpack; a JSON one is written as well, which Kartothek prefers"
     if not document.lists_files:
         yield "its document does not list its files; the new one does"
     if recovered:

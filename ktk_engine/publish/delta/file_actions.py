@@ -126,7 +126,7 @@ def _check_paths(snapshot: Snapshot, columns: list[pa.Array]) -> None:
             raise PublishError(f"file {folder}: {error}") from error
         if folder != wanted:
             raise PublishError(
-                f"files of another program lie in {folder}, where readers would look for other "
+                f"files of another program are in {folder}, where readers would look for other "
                 f"values than in {wanted}. Rewrite them: rebuild the dataset"
             )
 

@@ -85,7 +85,7 @@ class IcebergForm:
             return "version-hint.text, by which readers find its metadata, names another version"
         if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
-                f"another program has written {names[-1]} beside it: a catalog that names that "
+                f"another program has written {names[-1]}: a catalog that names that "
                 "file shows other rows, or will. Register the table there anew"
             )
         return ""
