@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -54,6 +55,12 @@ def _has_wide_decimal(t: pa.DataType) -> bool:
     return pa.types.is_decimal256(t) or any(map(_has_wide_decimal, within))
 
 
+def _renamed(former: str, name: str) -> None:
+    """Warn of a former name, at the line that uses it."""
+    text = f"Query.{former} is Query.{name} now; the former name will go."
+    warnings.warn(text, FutureWarning, stacklevel=3)
+
+
 class Query:
     """A planned query.
 
@@ -92,7 +99,7 @@ class Query:
         """
         return explain(self.plan)
 
-    def spark(self, session: SparkSession | None = None) -> DataFrame:
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
 
         Conditions that are put on the frame later open no fewer files: give them to `query`.
@@ -111,14 +118,16 @@ class Query:
         with self._loaded.state.reading():
             return plan_frame(scanner, self.plan)
 
-    def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
+    def iter_spark_groups(
+        self, session: SparkSession | None = None
+    ) -> Iterator[tuple[Values, DataFrame]]:
         """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
 
         One job finds the groups. Each DataFrame has a plan of its own and opens only the files
         that can hold rows of its group.
 
         Args:
-            session: as for `spark`.
+            session: as for `to_spark`.
 
         Yields:
             The group's values by column, and its rows, not computed yet.
@@ -187,7 +196,7 @@ class Query:
         memory_limit: int | str | None = None,
         progress: Progress | bool = False,
     ) -> pd.DataFrame:
-        """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
+        """Collect the rows as `to_arrow` does; types are Arrow types, so integers stay integers.
 
         Args:
             session: as for `to_arrow`.
@@ -337,7 +346,7 @@ class Query:
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
-            frame = self.spark(session)
+            frame = self.to_spark(session)
             with spark_job():
                 return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
@@ -355,14 +364,14 @@ class Query:
         reader = pa.RecordBatchReader.from_batches(self._schema, self.to_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
-    def arrow_groups(
+    def iter_groups(
         self,
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
         memory_limit: int | str | None = None,
     ) -> Iterator[tuple[Values, pa.Table]]:
-        """Collect all groups at once; for results that fit into memory.
+        """Give an Arrow table for each group of `partition_by`; all groups have to fit into memory.
 
         Args:
             session: as for `to_arrow`.
@@ -377,7 +386,7 @@ class Query:
             QueryError: the query has no `partition_by`.
 
         Examples:
-            >>> groups = cube.query(["flight"], partition_by=["dest"]).arrow_groups()
+            >>> groups = cube.query(["flight"], partition_by=["dest"]).iter_groups()
             >>> [(values, table.num_rows) for values, table in groups]
             [({'dest': 'LAX'}, 1), ({'dest': 'SFO'}, 2)]
         """
@@ -387,6 +396,27 @@ class Query:
         names = tuple(dict.fromkeys([*self.plan.columns, *self.plan.partition_by]))
         table = self._table(names, session, engine, memory_limit)
         return groups_of(table, self.plan.partition_by, self.plan.columns)
+
+    def spark(self, session: SparkSession | None = None) -> DataFrame:
+        """Former name of `to_spark`."""
+        _renamed("spark", "to_spark")
+        return self.to_spark(session)
+
+    def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
+        """Former name of `iter_spark_groups`."""
+        _renamed("groups", "iter_spark_groups")
+        return self.iter_spark_groups(session)
+
+    def arrow_groups(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+    ) -> Iterator[tuple[Values, pa.Table]]:
+        """Former name of `iter_groups`."""
+        _renamed("arrow_groups", "iter_groups")
+        return self.iter_groups(session, engine=engine, memory_limit=memory_limit)
 
     def _table(
         self,
@@ -416,7 +446,7 @@ class Query:
         session: SparkSession | None,
         engine: Engine,
     ) -> T:
-        """Ask the engine that is asked for, or the one that can."""
+        """Use the chosen engine, or the first one that can answer."""
         if engine not in get_args(Engine):
             known = ", ".join(f'"{name}"' for name in get_args(Engine))
             raise QueryError(f"There is no engine {engine!r}; known are {known}.")

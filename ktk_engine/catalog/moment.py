@@ -63,7 +63,7 @@ def moment_of(
     if found.tzinfo is None and time_zone(zone) is None:
         raise QueryError(
             f"{name} timestamp as of {timestamp}: add a time zone, for instance +01:00. "
-            f"That of the session, {zone or 'which cannot be told here'}, is known to Spark alone."
+            f"That of the session, {zone or 'which is unknown here'}, is known to Spark alone."
         )
     return Moment(timestamp=found if found.tzinfo else found.replace(tzinfo=time_zone(zone)))
 

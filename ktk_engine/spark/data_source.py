@@ -95,8 +95,8 @@ class KtkDataSource(datasource.DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Refuse to write."""
         raise ConfigurationError(
-            'The format "ktk" only reads. Write with Store.build and Store.write_table, which check '
-            "the rows. Nothing was written."
+            'The format "ktk" only reads. Write with Store.build and Store.write_table, which '
+            "check the rows. Nothing was written."
         )
 
     @property

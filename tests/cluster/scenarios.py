@@ -143,7 +143,7 @@ def work(session: SparkSession, root: Path) -> dict[str, Any]:
     """Build a cube, merge into it, ask it and a table in Python and SQL."""
     store = LocalStore(root)
     with ThreadPoolExecutor(4) as threads:  # as threads of dbt do: the first statement of each
-        list(threads.map(ship_engine, [session.sparkContext] * 4))
+        list(threads.map(ship_engine, [session] * 4))
     seed = session.range(0, 300, 1, 3).selectExpr(
         "id as D", "cast(id % 3 as string) as P", "id % 7 as v"
     )
@@ -158,7 +158,7 @@ def work(session: SparkSession, root: Path) -> dict[str, Any]:
     sql = statements(own, store)
     counted = sql.sql("select P, count(*) as n, sum(v) as s from an.t group by P order by P")
     return {
-        "spark": sorted(map(tuple, query.spark(session).select("D", "P", "v", "w").collect())),
+        "spark": sorted(map(tuple, query.to_spark(session).select("D", "P", "v", "w").collect())),
         "local": sorted(
             (row["D"], row["P"], row["v"], row["w"])
             for row in query.to_arrow(engine="local").to_pylist()

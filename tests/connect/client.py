@@ -45,9 +45,10 @@ def work(session: Any, folder: Path) -> dict[str, Any]:
     query = store.cube("c").query(where="v > 100 and p = 'p1'")
     found["read"] = query.to_arrow(session, engine="spark").equals(query.to_arrow(engine="local"))
     found["groups"] = [
-        int(f.count()) for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
+        int(f.count())
+        for _, f in store.cube("c").query(partition_by=["p"]).iter_spark_groups(session)
     ]
-    frame = query.spark(session).join(half.withColumnRenamed("w", "z"), ["x", "p"])  # they meet
+    frame = query.to_spark(session).join(half.withColumnRenamed("w", "z"), ["x", "p"])  # they meet
     found["joined"] = int(frame.count())
     try:
         store.build("twice", {"seed": rows.unionAll(rows)}, **layout)
@@ -113,7 +114,7 @@ def slow(session: Any, folder: Path) -> dict[str, Any]:
 def expired(session: Any, folder: Path) -> dict[str, Any]:
     """Go on with a session that its server has ended."""
     session.client.release_session()
-    Store(folder).table("t").query().spark(session).count()
+    Store(folder).table("t").query().to_spark(session).count()
     return {}
 
 

@@ -59,10 +59,10 @@ def test_its_tasks_read(session, cube):
     query = cube.query(where="v > 100 and p = 'p1'")
     assert query.to_arrow(session, engine="spark").equals(query.to_arrow(engine="local"))
     assert (
-        query.spark(session).join(session.range(300).withColumnRenamed("id", "x"), "x").count()
+        query.to_spark(session).join(session.range(300).withColumnRenamed("id", "x"), "x").count()
         == 66
     )
-    groups = cube.query(partition_by=["v"], where="x < 3").groups(session)
+    groups = cube.query(partition_by=["v"], where="x < 3").iter_spark_groups(session)
     assert [(values["v"], frame.count()) for values, frame in groups] == [(0, 1), (1, 1), (2, 1)]
 
 
@@ -71,7 +71,7 @@ def test_it_has_the_source(session, cube, tmp_path):
 
     session.dataSource.register(KtkDataSource)
     source = session.read.format("ktk").options(store=str(tmp_path), cube="c").load()
-    assert source.schema == cube.query().spark(session).schema
+    assert source.schema == cube.query().to_spark(session).schema
     assert source.where("p = 'p1' and v > 100").count() == 6633
     source.createOrReplaceTempView("cells")
     assert session.sql("select count(w) from cells where x < 100").collect()[0][0] == 50

@@ -154,7 +154,7 @@ def _ask(
         table = asked.to_arrow(spark, engine=engine)
         return [frame_of(table, types)] if table.num_rows else []
     found = []
-    for values, rows in asked.arrow_groups(spark, engine=engine):
+    for values, rows in asked.iter_groups(spark, engine=engine):
         keys = pa.table({c: pa.array([v], cube.schema.field(c).type) for c, v in values.items()})
         found.append(frame_of(rows, types, frame_of(keys, types).rows[0]))
     return found

@@ -217,7 +217,7 @@ def test_python_needs_no_java(project, without_java, page):
     environment, marker = without_java
     page = (ROOT / page).read_text(encoding="utf-8")
     blocks = [block.text for block in snippets_of(page) if block.language == "python"]
-    blocks = [text for text in blocks if ".spark(" not in text]
+    blocks = [text for text in blocks if ".to_spark(" not in text]
     assert blocks
     program = "\n".join([*blocks, "import sys", "assert 'pyspark' not in sys.modules"])
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)

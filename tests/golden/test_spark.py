@@ -91,7 +91,7 @@ def test_questions(tmp_path, spark, storage):
         return row_lines(rows.to_pylist())
 
     def by_frame(asked):
-        query = relation.query(**asked).spark(spark)
+        query = relation.query(**asked).to_spark(spark)
         instants = [name for name, kind in query.dtypes if kind == "timestamp"]
         rows = [row.asDict(recursive=True) for row in query.collect()]
         for row in rows:  # Spark gives them in the zone of this process

@@ -85,7 +85,7 @@ def query(store: Store, request: Request) -> list[str]:
         datasets=request["datasets"],
     )
     if asked.plan.partition_by:
-        tables = [table for _, table in asked.arrow_groups(engine="local")]
+        tables = [table for _, table in asked.iter_groups(engine="local")]
     else:
         tables = [asked.to_arrow(engine="local")]
     paths = []

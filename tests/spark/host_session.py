@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     instant = "timestamp'2024-01-01 09:00:00' as t"
     build(store, host.sql(f"select id as D, id * 2 as v, {instant} from range(9)"), ENRICHMENT)
     query = Store(str(store.root)).cube("c").query(where="P = 'b'")
-    frame = query.spark(host)
+    frame = query.to_spark(host)
     answers = {
         "spark": sorted((row.D, row.v) for row in frame.collect()),
         "instant": str(query.to_arrow(host)["t"][0].as_py()),

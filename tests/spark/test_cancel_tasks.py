@@ -41,7 +41,7 @@ def endless(s3_server, proxy):
 
 def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):
     cube, asked = endless
-    frame, groups, raised = cube.query().spark(spark), [], []
+    frame, groups, raised = cube.query().to_spark(spark), [], []
     tracker = spark.sparkContext.statusTracker()
 
     def read():

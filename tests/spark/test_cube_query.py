@@ -71,14 +71,16 @@ def test_fewer_dimensions(spark, cube):
 )
 def test_groups_are_exact_and_sorted(spark, cube, by, expected):
     query = cube.query(["L", "day"], partition_by=[by])
-    collected = [(values[by], rows.num_rows) for values, rows in query.arrow_groups(spark)]
+    collected = [(values[by], rows.num_rows) for values, rows in query.iter_groups(spark)]
     assert collected == expected
-    assert [(values[by], rows.count()) for values, rows in query.groups(spark)] == expected
+    assert [
+        (values[by], rows.count()) for values, rows in query.iter_spark_groups(spark)
+    ] == expected
 
 
 def test_groups_of_floats(spark, cube):
     query = cube.query(["L"], partition_by=["f"])
-    for groups in (query.arrow_groups(spark), query.groups(spark)):
+    for groups in (query.iter_groups(spark), query.iter_spark_groups(spark)):
         found = list(groups)
         counts = [r.num_rows if isinstance(r, pa.Table) else r.count() for _, r in found]
         assert counts == [4, 18, 2]  # -0.0 is 0.0, NaN is larger than any number
@@ -87,7 +89,7 @@ def test_groups_of_floats(spark, cube):
 def test_groups_need_an_index(cube):
     assert cube.query(["L"], partition_by=["L", "day"]).plan.partition_by == ("L", "day")
     with pytest.raises(QueryError, match="has no groups"):
-        cube.query().arrow_groups()
+        cube.query().iter_groups()
 
 
 def test_a_subset_of_datasets(cube):
@@ -134,8 +136,8 @@ def test_the_first_rows_are_the_same_in_spark(spark, cube):
         expected = whole.slice(0, question["limit"])
         for found in (query.to_arrow(spark), query.to_arrow(engine="local")):
             assert str(found.to_pylist()) == str(expected.to_pylist())
-        assert query.count(spark) == query.spark(spark).count() == question["limit"]
-        assert query.spark(spark).columns == expected.column_names
+        assert query.count(spark) == query.to_spark(spark).count() == question["limit"]
+        assert query.to_spark(spark).columns == expected.column_names
 
 
 def test_the_first_rows_of_a_table_in_spark(spark, store):

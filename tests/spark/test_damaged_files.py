@@ -74,7 +74,7 @@ def test_a_host_session_without_the_setting_verifies_too(spark, store, damage, w
     host.conf.set("parquet.page.verify-checksum.enabled", "false")
     damage(damage.pages - 40 if where == "pages" else damage.size - 60)
     with pytest.raises((FormatError, Py4JError, PySparkException), match=r"\.parquet"):
-        Store(store.root).cube("c").query(["number", "text"]).spark(host).collect()
+        Store(store.root).cube("c").query(["number", "text"]).to_spark(host).collect()
 
 
 def test_a_file_that_tasks_read_is_named(spark, store, damage):
@@ -88,7 +88,7 @@ def test_a_file_that_tasks_read_is_named(spark, store, damage):
         query.to_arrow(spark)
     assert "Traceback" not in str(caught.value)
     with pytest.raises(PySparkException) as raw:
-        query.spark(spark).collect()
+        query.to_spark(spark).collect()
     message = spark_message(raw.value)
     assert message == caught.value.said(DBT)
     assert "check(deep=True)" in str(caught.value)

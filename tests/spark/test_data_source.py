@@ -63,7 +63,7 @@ def session(spark):
 
 def test_rows_are_those_of_a_query(session, cube):
     frame = session.read.format("ktk").options(**options(cube)).load()
-    own = cube.query().spark(session)
+    own = cube.query().to_spark(session)
     assert frame.schema == own.schema
     for where in (
         "true",

@@ -61,7 +61,7 @@ def test_groups_are_the_same(spark, store):
     names = pa.table({"P": [0, 1, 2], "L": [0, 1, 2], "name": ["zero", None, "two"]})
     build(store, names, Target("names", "enrichment", "c", ("L",), ("P",)))
     query = Store(store.root).cube("c").query(["L", "name"], partition_by=["P"])
-    ours, theirs = list(query.arrow_groups(engine="local")), list(query.arrow_groups(spark))
+    ours, theirs = list(query.iter_groups(engine="local")), list(query.iter_groups(spark))
     assert [values for values, _ in ours] == [values for values, _ in theirs]
     for (_, mine), (_, other) in zip(ours, theirs, strict=True):
         assert mine.equals(other)

@@ -51,7 +51,7 @@ def test_our_stores(sql, store, name, in_cube):
     query = opened.query([name, "id"])
     for found in (query.to_arrow(), pa.Table.from_batches(query.to_batches())):
         assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
-    assert sorted(map(tuple, query.spark(sql.session).collect())) == expected
+    assert sorted(map(tuple, query.to_spark(sql.session).collect())) == expected
     assert opened.query(["id"], f"{column} = '日本'").to_arrow()["id"].to_pylist() == [6]
 
 

@@ -2,7 +2,7 @@
 
 A file for each type is written by pyarrow, pandas 2, Polars and DuckDB; those of pandas 3 are
 stored (`parquet_writers.py` made them). Files of apache/parquet-testing are read too, if
-KTK_PARQUET_TESTING names a copy. docs/sources.md has the counts.
+KTK_PARQUET_TESTING names a copy. docs/reliability.md has the counts.
 """
 
 from __future__ import annotations

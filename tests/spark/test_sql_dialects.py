@@ -1,4 +1,4 @@
-"""What docs/from-dbt-duckdb.md and docs/sql.md say of SQL: what to write in place of what."""
+"""What docs/from-dbt-duckdb.md and docs/from-snowflake.md say: what to write in place of what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(page: str, start: str) -> list[tuple[str, str]]:
 
 
 DUCKDB = table("from-dbt-duckdb.md", "`id`, `name`, `day`, `v` and a list `l`:\n")
-SNOWFLAKE = table("sql.md", "a list `l`, and JSON as text, `js`:\n")
+SNOWFLAKE = table("from-snowflake.md", "a list `l`, and JSON as text, `js`:\n")
 ROWS = """
 select * from values
     (1, 'a', date'2024-03-05', timestamp_ntz'2024-03-05 12:30:45', 2.5D, array(1, 2),
@@ -58,7 +58,7 @@ def test_it_is_refused_and_has_another_word(asked, theirs, ours):
     with pytest.raises(PySparkException):
         asked(theirs)
     if ours:
-        assert asked(ours)
+        assert asked(ours) or "percent" in ours  # a sample of two rows can be empty
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,15 @@ def test_it_is_refused_and_has_another_word(asked, theirs, ours):
         ("parse_json(js):a.b[0]::int", [10, 30]),
         ("to_date('05.03.2024', 'dd.MM.yyyy')", [datetime.date(2024, 3, 5)] * 2),
         ("select ID from t", [1, 2]),
+        ("typeof(day + interval 1 month)", ["date", "date"]),
+        ("typeof(day - day)", ["interval day", "interval day"]),
+        ("regexp_extract('ab12', '([a-z])([0-9]+)')", ["b", "b"]),
+        ("regexp_extract('ab12', '([a-z])([0-9]+)', 0)", ["b12", "b12"]),
+        ("ltrim('xxa', 'x')", ["", ""]),
+        ("ltrim('x', 'xxa')", ["a", "a"]),
+        ("round(log(100), 1)", [4.6, 4.6]),
+        ("dayname(date'2024-01-31')", ["Wed", "Wed"]),
+        ("substr('abc', 0, 2)", ["ab", "ab"]),
         ("'it''s'", ["it's", "it's"]),
         ("'a\\nb'", ["a\nb", "a\nb"]),
     ],

@@ -134,7 +134,7 @@ class KtkCursor:
         try:
             self._answer = local.totals(sql) if self._try_local == "totals" else local.shown(sql)
         except LocalEngineError as reason:
-            _LOGGER.debug(f"Spark is asked: {reason}")
+            _LOGGER.debug(f"Spark answers: {reason}")
             return False
         self._rows = iter(self._answer.rows)
         for plan in local.plans:

@@ -181,7 +181,7 @@ class StoreAdapter(MetastoreAdapter):
         """Raise a `DbtConfigError`: a catalog of `catalogs.yml` is for other adapters' tables."""
         raise DbtConfigError(
             f"catalogs.yml names the catalog {catalog_integration.name}: a store is its own "
-            "catalog, and the profile's `store` says where it lies. Remove catalogs.yml; a "
+            "catalog, and the profile's `store` names its address. Remove catalogs.yml; a "
             "metastore is named in the profile's `server_side_parameters`."
         )
 

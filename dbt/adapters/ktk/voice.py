@@ -93,12 +93,12 @@ DBT: Voice = {
     "rename_by_statement": "a table gets another name by `ktk rename`, a view by its model's alias",
     "build_seed": "Build the model that is materialized cube_seed first.",
     "no_second_seed": "Materialize this model as cube_enrichment, or give it another cube.",
-    "unbreak": "change the model so that they fit; or build them in the same run with "
-    "--full-refresh; or set cascade: true in its config and run with --full-refresh, which takes "
-    "them out of the cube in the commit that rebuilds the seed dataset, and rebuild them",
-    "unbreak_in_full_refresh": "change the model so that they fit; or build them in the same run "
-    "with --full-refresh; or set cascade: true in its config, which takes them out of the cube in "
-    "the commit that rebuilds the seed dataset, and rebuild them",
+    "unbreak": "change the model so that they fit, build them in the same run with --full-refresh, "
+    "or set cascade: true in its config and run with --full-refresh, which takes them out of the "
+    "cube in the commit that rebuilds the seed dataset, and rebuild them",
+    "unbreak_in_full_refresh": "change the model so that they fit, build them in the same run with "
+    "--full-refresh, or set cascade: true in its config, which takes them out of the cube in the "
+    "commit that rebuilds the seed dataset, and rebuild them",
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: take it out with "

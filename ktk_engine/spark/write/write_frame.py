@@ -46,9 +46,9 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
         context = TaskContext.get()
         if context is None:  # Sail's server, which does not keep rows sorted either
             raise SessionError(
-                "This server of Spark Connect cannot write files: its tasks are told nothing of "
-                "themselves. Hand over the rows as Arrow (frame.toArrow()), and they are written "
-                "by this process, or take a server of Spark's own. Nothing was written."
+                "This server of Spark Connect cannot write files: its tasks do not know "
+                "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
+                "process, or use a server of Apache Spark. Nothing was written."
             )
         return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 

@@ -61,7 +61,7 @@ def test_arguments_of_a_query(cube):
     assert asked.to_arrow(engine="local").column_names == ["p", "v", "x"]
     assert asked.to_pandas(engine="local")["v"].tolist()[0] == 1.5
     assert "w" not in cube.query(datasets=["seed"]).to_arrow(engine="local").column_names
-    groups = list(cube.query(partition_by=["p"]).arrow_groups(engine="local"))
+    groups = list(cube.query(partition_by=["p"]).iter_groups(engine="local"))
     assert [(values, found.num_rows) for values, found in groups] == [
         ({"p": "a"}, 2),
         ({"p": "b"}, 1),

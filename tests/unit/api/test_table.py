@@ -75,7 +75,7 @@ def test_what_is_no_table_or_column_is_said(opened):
     with pytest.raises(QueryError, match="Table t has no column `m`"):
         opened.table("t").query(["m"])
     with pytest.raises(QueryError, match="partition_by"):
-        opened.table("t").query().arrow_groups()
+        opened.table("t").query().iter_groups()
     assert opened.relation("nyc").name == "nyc"
     assert opened.relation("t").name == "t"
 
@@ -91,3 +91,9 @@ def test_a_compaction_tells_how_far_it_is(store):
     told.clear()
     table.compact(progress=lambda *both: told.append(both))
     assert told == []  # there was nothing to do
+
+
+def test_former_names_of_queries_warn(tmp_path):
+    query = Store(tmp_path).write_table("t", pa.table({"a": [1]})).query()
+    with pytest.warns(FutureWarning, match=r"Query\.iter_groups now"), pytest.raises(QueryError):
+        query.arrow_groups()

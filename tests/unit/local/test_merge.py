@@ -217,7 +217,7 @@ def test_an_answer_without_rows_has_its_columns(cube):
 
 def test_groups(cube):
     query = Store(cube.root).cube("c").query(["v"], "L < 3 or L > 1998", partition_by=["P"])
-    groups = [(values, rows["v"].to_pylist()) for values, rows in query.arrow_groups()]
+    groups = [(values, rows["v"].to_pylist()) for values, rows in query.iter_groups()]
     assert groups == [({"P": 0}, [0.0, 1.0, 2.0]), ({"P": 1}, [1999.0])]
 
 

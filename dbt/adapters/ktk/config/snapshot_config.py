@@ -111,8 +111,8 @@ def check_versions(model: str, target: Target, versions: Versions) -> None:
     if target.cube and not telling & dimensions:
         listed = ", ".join(target.dimension_columns)
         raise DbtConfigError(
-            f"Model {model}: config `dimension_columns` is {listed}, by which the versions of a "
-            "row cannot be told apart, since each cell of a cube may occur only once. "
+            f"Model {model}: config `dimension_columns` is {listed}, which does not distinguish "
+            "the versions of a row, and each cell of a cube may occur only once. "
             f"Add {versions.scd_id} or {versions.valid_from}."
         )
     placed = target.partition_by + (target.indexes if target.cube else ())

@@ -186,8 +186,8 @@ class Documentation(StoreAdapter):
             )
         if self.is_of_metastore(relation):
             raise ConfigurationError(
-                f"{source.schema}.{source.identifier} is not in the store, and of the metastore's "
-                "tables nobody notes when their rows change. Give the source a loaded_at_field or "
+                f"{source.schema}.{source.identifier} is a table of the metastore, which does "
+                "not record when rows change. Give the source a loaded_at_field or "
                 "a loaded_at_query."
             )
         schema, name = relation.place

@@ -126,7 +126,7 @@ class Materializations(CubeOfRun):
         if grants and "grants" not in self._warned_of_hints:
             self._warned_of_hints.add("grants")
             message = (
-                "The config `grants` is ignored: a store has no users. Anyone who can read its "
+                "The config `grants` is ignored: a store has no users. All users who can read its "
                 "files can read its tables; set the permissions of the folder or bucket instead."
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
@@ -436,7 +436,7 @@ class Materializations(CubeOfRun):
         try:
             return seen_by_spark(sessions.local().rows(sql))
         except LocalEngineError as reason:
-            _LOGGER.debug(f"Spark is asked: {reason}")
+            _LOGGER.debug(f"Spark answers: {reason}")
             return sessions.current().sql(sql)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:

@@ -13,8 +13,8 @@ from ktk_engine.store.warehouse import Warehouse
 # One of the two is installed: a client of Spark Connect has no classic PySpark.
 _PACKAGES = ("dbt-ktk", "ktk-engine", "pyspark", "pyspark-client", "pyarrow")
 _NOT_OVER_CONNECT = (
-    "Not over Spark Connect: sparkContext, RDDs and what else is Java's in Python models; tables "
-    "in a metastore (`file_format`); settings that a Spark is started with"
+    "Not over Spark Connect: sparkContext, RDDs and other Java objects in Python models, tables in "
+    "a metastore (`file_format`), and settings of Spark's start"
 )
 
 

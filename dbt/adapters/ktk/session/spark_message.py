@@ -172,7 +172,9 @@ def _missing(text: str, hint: str) -> str:
     place = _PLACE.search(text)
     where = f" (line {place[1]} of the SQL)" if place else ""
     if name and name[0] in ("`history`", "`detail`") and "DESCRIBE" in text.upper():
-        return f"[{_MISSING}] DESCRIBE HISTORY and DETAIL are Delta's: use ktk history, ktk info."
+        return (
+            f"[{_MISSING}] DESCRIBE HISTORY and DETAIL belong to Delta: use ktk history, ktk info."
+        )
     shown = name[0] if name else ""
     return f"[{_MISSING}] There is no table or view {shown}{where}.\n{hint or missing_hint()}"
 
