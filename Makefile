@@ -26,7 +26,8 @@
 # make test-random  the tests that ask random questions, six times as many (KTK_EXAMPLES), other ones
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
-# make lint     ruff, mypy, import-linter and typos; `make format` rewrites
+# make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
+#               `make format` rewrites
 # make lock     writes uv.lock anew after a change of the dependencies
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
@@ -204,6 +205,7 @@ lint: .venv/.installed
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/typos
+	.venv/bin/python -m tests.prose
 
 format: .venv/.installed
 	.venv/bin/ruff check --fix .

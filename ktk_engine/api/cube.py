@@ -161,7 +161,7 @@ class Cube(Relation):
             datasets: the rows of each new dataset by its id; see `Frame`.
             partition_on: dataset id -> columns, for datasets that are laid out in another way than
                 by those of the cube's partition columns that they have.
-            indexes: columns that get a secondary index, beside the cube's.
+            indexes: columns that get a secondary index, besides those of the cube.
             metadata: dataset id -> what you want to note of it.
             overwrite: whether datasets that exist are replaced.
 
@@ -191,7 +191,7 @@ class Cube(Relation):
 
         Args:
             datasets: the new rows of each dataset by its id; see `Frame`.
-            metadata: dataset id -> what you want to note of it, beside what is noted.
+            metadata: dataset id -> properties to add to those that it has.
 
         Returns:
             The cube at its new version.
@@ -365,8 +365,8 @@ class Cube(Relation):
     ) -> Query:
         """Ask for rows of the joined table; nothing is read yet.
 
-        The result has exactly `columns`, in that order; without them all columns in the order of
-        `schema`, as far as `dimension_columns` leave them. With `payload_columns` it has
+        The result has exactly `columns`, in that order. Without them it has all columns that
+        `dimension_columns` leave, in the order of `schema`. With `payload_columns` it has
         Kartothek's form instead: these, the dimension, partition and `partition_by` columns, sorted
         by name. Collected rows are sorted by the dimension columns and then the partition columns.
 

@@ -196,7 +196,7 @@ class Query:
         memory_limit: int | str | None = None,
         progress: Progress | bool = False,
     ) -> pd.DataFrame:
-        """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
+        """Collect the rows as `to_arrow` does; types are Arrow types, so integers stay integers.
 
         Args:
             session: as for `to_arrow`.
@@ -446,7 +446,7 @@ class Query:
         session: SparkSession | None,
         engine: Engine,
     ) -> T:
-        """Ask the engine that is asked for, or the one that can."""
+        """Use the chosen engine, or the first one that can answer."""
         if engine not in get_args(Engine):
             known = ", ".join(f'"{name}"' for name in get_args(Engine))
             raise QueryError(f"There is no engine {engine!r}; known are {known}.")

@@ -115,7 +115,7 @@ class Relation(ABC):
         """Open it at a state that is known."""
 
     def _changed(self, state: State | None = None) -> Self:
-        """Open it after a change; the store is asked only where the commit could not tell."""
+        """Open it after a change, from the commit where that knows the new state."""
         with after_commit(self.name):
             return self.at() if state is None else self._of(state)
 
@@ -278,9 +278,9 @@ class Relation(ABC):
         """Let other engines read it: a Delta log, or Iceberg metadata, follows every commit.
 
         Args:
-            formats: `delta`, `iceberg` or both, beside those in which it is published already;
-                without any these are brought up to date, or it is published as Delta. None to
-                publish it no more. Does not count with `kartothek`.
+            formats: `delta`, `iceberg` or both, in addition to those in which it is published
+                already. Without any, these are brought up to date, or it is published as Delta.
+                None stops publishing. Ignored with `kartothek`.
             dataset: id of the only dataset of a cube to publish; None for all of them.
             kartothek: whether documents for Kartothek are written with each commit, as they are
                 from the start. False deletes them: a commit then costs the same however many files
@@ -390,7 +390,7 @@ class Relation(ABC):
         """List the commits, newest first, whichever version this one is.
 
         Args:
-            limit: at most so many; None means all.
+            limit: the largest number of entries; None means all.
 
         Returns:
             The same as `ktk history --json`: a list with a dict each, which notebooks show as a

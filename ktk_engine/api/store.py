@@ -135,7 +135,7 @@ class Store(OpenedStore):
         overwrite: bool = False,
         specification: CubeSpecification | None = None,
     ) -> Cube:
-        """Build a cube: all of its datasets in one commit, without Java unless rows are Spark's.
+        """Build a cube, all of its datasets in one commit; Java starts for Spark frames alone.
 
         Args:
             name: the cube's name.
@@ -236,8 +236,8 @@ class Store(OpenedStore):
         Args:
             name: the table's name.
             frame: the rows; see `Frame`.
-            mode: "append" adds them; "overwrite" puts them in the place of all rows; "merge" puts
-                each in the place of the row that has its key, and adds the others.
+            mode: "append" adds them. "overwrite" replaces all rows. "merge" replaces the row that
+                has the same key, and adds the others.
             key: for "merge": columns that tell rows apart; null matches nothing.
             partition_by: columns by which files are laid out; None leaves the layout as it is.
             indexes: columns with a secondary index; None leaves them as they are.
@@ -298,7 +298,7 @@ class Store(OpenedStore):
             name: the cube or table; also one that was removed, by whatever program.
             older_than: versions that were the newest one within this time are kept. Files that
                 another program left have to be older too, and 7 days old at least.
-            keep_versions: at least so many of the newest versions are kept; tagged ones always are.
+            keep_versions: the smallest number of newest versions to keep; tagged ones always stay.
             delete: delete them; else nothing is changed.
 
         Returns:
@@ -307,7 +307,7 @@ class Store(OpenedStore):
         Raises:
             DatasetNotFoundError: there is no such cube or table.
             ConfigurationError: `keep_versions` is not above 0.
-            ForeignWriterError: nobody can tell what is needed; nothing was deleted.
+            ForeignWriterError: it is unclear which files are needed; nothing was deleted.
             StoreError: not everything could be deleted; what is left, the next clean-up deletes.
 
         Examples:

@@ -41,7 +41,7 @@ class Table(Relation):
 
     @property
     def rows(self) -> int | None:
-        """How many rows it has; None if another program wrote it, and nobody has counted."""
+        """How many rows it has; None if another program wrote it and they were not counted."""
         return self._loaded.snapshot.rows
 
     def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Table:

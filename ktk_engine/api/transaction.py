@@ -35,7 +35,7 @@ from ktk_engine.write.staging import Staging, staged
 class Transaction:
     """Changes of a cube that become one commit, or none; each sees what those before it did.
 
-    Make one with `Cube.transaction`. Files are written at once, and nobody sees them before the
+    Make one with `Cube.transaction`. Files are written at once, and become visible with the
     commit at the end of the block.
     """
 

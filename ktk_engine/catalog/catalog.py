@@ -27,29 +27,20 @@ _CUBE = "cube:"
 
 @dataclass(frozen=True)
 class Relation:
-    """Something that can follow FROM.
-
-    Attributes:
-        name: its name in the schema.
-        kind: `dataset` holds rows, `view` is a stored query or a cube.
-        uuid: the dataset's uuid; empty for a view.
-        entry: where the log of its cube has it; None without such a log, and for other datasets.
-    """
+    """Something that can follow FROM."""
 
     name: str
-    kind: Kind
-    uuid: str = ""
+    kind: Kind  # a `dataset` holds rows, a `view` is a stored query or a cube
+    uuid: str = ""  # empty for a view
+    # its entry in the log of its cube, if it has one
     entry: DatasetEntry | None = field(default=None, compare=False, repr=False)
 
 
 def list_relations(store: ObjectStore) -> list[Relation]:
-    """List the relations of a store, sorted by name; a few shallow listings.
+    """List the relations of a store, sorted by name, with a few shallow listings.
 
-    Datasets that are committed but not published (an enrichment without its seed dataset) are
-    among them.
-
-    Raises:
-        StoreError: the store could not tell.
+    It includes datasets that are committed but not published, such as an enrichment without its
+    seed.
     """
     listings: list[Callable[[], list[str]]] = [
         lambda: store.list_names(VIEW_FOLDER),
@@ -65,16 +56,10 @@ def list_relations(store: ObjectStore) -> list[Relation]:
 
 
 def find_relation(relations: Mapping[Identifier, list[Relation]], name: str) -> Relation | None:
-    """Look a name up.
+    """Find a relation by name in any letter case; a `ConsistencyError` if several have it.
 
-    Args:
-        relations: those of a store, by name.
-        name: a relation's name, in any letter case. In a store without documents of ours, a cube
-            is found as `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`; a dataset of
-            a cube also by its uuid alone.
-
-    Raises:
-        ConsistencyError: several relations have this name.
+    `cube:<prefix>` and `dataset:<uuid>` work in any store, even one that only Kartothek wrote. The
+    uuid alone finds a dataset of a cube.
     """
     kind, _, wanted = name.partition(":")
     if kind in ("cube", "dataset") and wanted:
@@ -128,7 +113,7 @@ def by_name(relations: list[Relation]) -> dict[Identifier, list[Relation]]:
 
 
 def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
-    """Read a view's document, None if there is none; a cube by its prefix needs none."""
+    """Read a view's document; None without one. A cube by its prefix needs none."""
     if name.startswith(_CUBE):
         return ViewDocument(name, "cube", cube=name.removeprefix(_CUBE))
     key = view_key(name)
@@ -141,13 +126,8 @@ def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
 def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
     """Give the scope of a cube as its virtual table reads it.
 
-    Args:
-        view: the virtual table.
-        state_in: gives the scope as it is in a schema, or in the store at an address; in the
-            view's own for an empty text.
-
-    Raises:
-        DatasetNotFoundError: a dataset that lies elsewhere is not there any more.
+    `state_in` gives the scope in a schema or in the store at an address, and in the view's own
+    schema for an empty text. Raises a `DatasetNotFoundError` if a dataset stored elsewhere is gone.
     """
     own = state_in("")
     others = {own.scope.uuid_of(name): state_in(place) for name, place in view.elsewhere.items()}
@@ -164,39 +144,26 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
 
 
 def place_beside(schema: str, place: str) -> str:
-    """Give a schema that a view names, as those find it who know where the view lies.
-
-    Args:
-        schema: the view's own schema, or the address of its store.
-        place: what it names: a schema, which lies beside its own, or an address.
-    """
+    """Resolve a schema or an address that a view names against the view's own schema or address."""
     if not is_store_address(schema) or is_store_address(place):
         return place
     return f"{schema.rstrip('/').rpartition('/')[0]}/{place}"
 
 
 def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:
-    """The name by which SQL knows a dataset.
-
-    Args:
-        uuid: the dataset's uuid.
-        entry: where the log has it, if it does.
-
-    Returns:
-        The name that its model gave it; else its id within the cube, or its uuid.
-    """
+    """The name of a dataset in SQL: its model's, else its id within the cube, else its uuid."""
     return (entry.relation if entry else "") or split_uuid(uuid)[1] or uuid
 
 
 def list_scopes(store: ObjectStore) -> list[LogScope]:
-    """Every scope that has a log, cubes first; also those whose datasets were all removed."""
+    """Every scope that has a log, cubes first, including those whose datasets were all removed."""
     return [LogScope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
 
 
 def _datasets(
     store: ObjectStore, published: Iterable[str], cubes: Iterable[str], tables: Iterable[str]
 ) -> dict[str, DatasetEntry | None]:
-    """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
+    """Uuids of all datasets, published or only in a log; those of cubes with their log entries."""
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
     known = _by_cube(published)
     for state in _states(store, "cube", cubes, known):
@@ -223,7 +190,7 @@ def _call(listing: Callable[[], list[str]]) -> list[str]:
 def _states(
     store: ObjectStore, kind: str, names: Iterable[str], published: Mapping[str, list[str]]
 ) -> list[State]:
-    """Resolve scopes; what is published of each is listed already."""
+    """Resolve scopes whose published documents are listed already."""
     return ask_all(
         store, lambda name: resolve(store, LogScope(kind, name), published.get(name, ())), names
     )

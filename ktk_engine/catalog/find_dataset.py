@@ -1,4 +1,4 @@
-"""From the name that a person gives to a dataset of a cube to its uuid."""
+"""Finds the uuid of a dataset of a cube by its name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 
 def find_dataset(state: State, dataset: str) -> str:
-    """Find the uuid of a dataset that a cube has.
-
-    Args:
-        state: the cube.
-        dataset: the dataset's id within it.
-
-    Raises:
-        DatasetNotFoundError: the cube has no such dataset; the message says which it has.
-    """
+    """Find the uuid of a dataset by its id in the cube; a `DatasetNotFoundError` lists the ids."""
     known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
     if dataset in known:
         return known[dataset]

@@ -1,4 +1,4 @@
-"""From the name that a person gives to the cube or table that it stands for."""
+"""Finds a cube or table by its name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
-    """Resolve a cube by its name, or a plain table by its uuid.
+    """Find a cube by name or a plain table by uuid; `removed` includes those without datasets.
 
-    Args:
-        store: where to look.
-        name: the name.
-        removed: also find a log whose datasets were all removed.
-
-    Raises:
-        DatasetNotFoundError: nothing has this name; the message says what exists.
-        ConsistencyError: a cube and a table share it.
+    Raises a `DatasetNotFoundError` that lists what exists, or a `ConsistencyError` if a cube and a
+    table share the name.
     """
     if not isinstance(name, str):
         raise InvalidKeyError(f"the name of a cube or table must be text, but is {name!r}")
@@ -54,9 +48,9 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
     try:
         scopes = dict.fromkeys((cube_scope(name), scope_of(name)))
     except InvalidKeyError:
-        return []  # no dataset can have this name
+        return []  # an invalid name
     if is_in_cube(name):
-        return []  # a dataset of a cube: asked for by the cube's name
+        return []  # a dataset of a cube: use the cube's name
     return [resolve(store, scope) for scope in scopes]
 
 
@@ -83,11 +77,11 @@ def _not_found(store: ObjectStore, name: str) -> Message | str:
 
 
 def _other_relation(store: ObjectStore, name: str) -> Message | str:
-    """Say what a relation is that SQL knows by this name and that has no log; empty for others."""
+    """Say which relation without a log has this name in SQL; empty for none."""
     try:
         view = read_view(store, name)
     except InvalidKeyError:
-        return ""  # no relation can have this name
+        return ""  # an invalid name
     if view is None:
         found = next((r for r in list_relations(store) if r.name == name and r.uuid), None)
         if found is None or not is_in_cube(found.uuid):

@@ -1,4 +1,4 @@
-"""Reads which version of a relation a statement asks for."""
+"""Reads the version of a relation that a statement names."""
 
 from __future__ import annotations
 
@@ -19,15 +19,10 @@ _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 
 @dataclass(frozen=True)
 class Moment:
-    """A version of a relation.
+    """A version of a relation."""
 
-    Attributes:
-        version: number of a commit, or a tag; None to go by `timestamp`.
-        timestamp: the last commit until then counts; aware.
-    """
-
-    version: int | str | None = None
-    timestamp: datetime | None = None
+    version: int | str | None = None  # number of a commit, or a tag; None to go by `timestamp`
+    timestamp: datetime | None = None  # selects the last commit until then; aware
 
     def __str__(self) -> str:
         if self.timestamp is not None:
@@ -44,19 +39,13 @@ class Moment:
 def moment_of(
     parts: Sequence[str], version: str | None, timestamp: str, zone: str
 ) -> Moment | None:
-    """Give the version that a statement asks for; None for the newest.
+    """Give the version that an address or an `as of` clause names; None for the newest.
 
-    Args:
-        parts: the relation's name; an address before it may say the version as well.
-        version: what `version as of` says; None if the statement has none there.
-        timestamp: the expression of `timestamp as of`, as Spark writes it; empty if there is none.
-        zone: the session's time zone, for texts that have none; empty if it cannot be told.
-
-    Raises:
-        QueryError: the clause is no literal of a date or time.
+    `zone` is the session's time zone, for timestamps without one; empty if unknown. Raises a
+    `QueryError` if the clause is no literal of a date or time.
     """
     if version is not None:
-        # Spark's clause takes a number or a text; a tag never looks like a number.
+        # Spark's clause takes a number or a string; a tag never looks like a number.
         number = version.isascii() and version.isdecimal()
         return Moment(version=int(version) if number else version)
     if not timestamp:
@@ -74,13 +63,13 @@ def moment_of(
     if found.tzinfo is None and time_zone(zone) is None:
         raise QueryError(
             f"{name} timestamp as of {timestamp}: add a time zone, for instance +01:00. "
-            f"That of the session, {zone or 'which cannot be told here'}, is known to Spark alone."
+            f"That of the session, {zone or 'which is unknown here'}, is known to Spark alone."
         )
     return Moment(timestamp=found if found.tzinfo else found.replace(tzinfo=time_zone(zone)))
 
 
 def _pinned(parts: Sequence[str]) -> Moment | None:
-    """The version that the relation's address names; a clause of the statement comes first."""
+    """The version in the relation's address; a clause of the statement takes precedence."""
     address = parse_address(parts[0]) if len(parts) == 3 else None
     if isinstance(address, StoreAddress) and address.version is not None:
         return Moment(version=address.version)

@@ -1,8 +1,8 @@
-"""Addresses of rows outside a warehouse, as text that stands in SQL in the place of a catalog.
+"""Addresses of rows outside a warehouse, as text in the place of a catalog in SQL.
 
-A relation with such an address has a name of three parts: the address, and the two parts that
-people gave it. So a statement says by itself where its rows lie, a stored view does too, and two
-sources of the same name never meet.
+A relation with such an address has a name of three parts: the address, and the two parts that users
+gave it. So statements and stored views say where their rows are stored, and sources of the same
+name do not clash.
 """
 
 from __future__ import annotations
@@ -24,19 +24,12 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class FileAddress:
-    """Files that Spark reads.
+    """Files that Spark reads."""
 
-    Attributes:
-        location: a file, a folder or a glob; a path or a URL of any file system of Spark.
-        format: of the files.
-        options: options of Spark's reader.
-        columns: column -> its declared type, as YAML names it.
-    """
-
-    location: str
+    location: str  # file, folder or glob: a path or a URL of any file system that Spark has
     format: FileFormat
-    options: Pairs = ()
-    columns: Pairs = ()
+    options: Pairs = ()  # of Spark's reader
+    columns: Pairs = ()  # column -> declared type, as YAML names it
 
     def __str__(self) -> str:
         pairs = [("option." + key, value) for key, value in self.options]
@@ -46,17 +39,11 @@ class FileAddress:
 
 @dataclass(frozen=True)
 class StoreAddress:
-    """A relation of any Kartothek store.
+    """A relation of any Kartothek store."""
 
-    Attributes:
-        store: the store's address: an absolute path or a URL.
-        relation: its name there, see `find_relation`.
-        version: the version that is read, or a tag; None for the newest.
-    """
-
-    store: str
-    relation: str
-    version: int | str | None = None
+    store: str  # absolute path or URL
+    relation: str  # see `find_relation`
+    version: int | str | None = None  # number or tag; None for the newest
 
     def __str__(self) -> str:
         pairs = [("relation", self.relation)]
@@ -69,7 +56,7 @@ Address = FileAddress | StoreAddress
 
 
 def parse_address(text: str) -> Address | None:
-    """Read an address; None for a text that is none."""
+    """Read an address; None if the text is none."""
     scheme, colon, rest = text.partition(":")
     if not colon or scheme not in (_STORE, *FILE_FORMATS):
         return None
@@ -89,19 +76,14 @@ def parse_address(text: str) -> Address | None:
 
 
 def qualified_name(schema: str, name: str) -> str:
-    """Write a relation's name in SQL.
-
-    Args:
-        schema: a schema of the warehouse, or the address of a store.
-        name: its name there.
-    """
+    """Write the SQL name of a relation in a schema of the warehouse or a store at an address."""
     if is_store_address(schema):
         return f"{quote_identifier(str(StoreAddress(schema, name)))}.`store`.`relation`"
     return f"{quote_identifier(schema)}.{quote_identifier(name)}"
 
 
 def _render(scheme: str, location: str, pairs: list[tuple[str, str]]) -> str:
-    # No quote, backtick, brace or star of a path reaches SQL or Jinja.
+    # SQL and Jinja never see a quote, backtick, brace or star of a path.
     query = urlencode(pairs, safe=_SAFE, quote_via=quote)
     return f"{scheme}:{quote(location, safe=_SAFE)}" + (f"?{query}" if query else "")
 

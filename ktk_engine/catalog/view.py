@@ -1,4 +1,4 @@
-"""Views and cubes as relations: small documents of ours in the store."""
+"""Views and cubes as relations: small documents that this library writes into the store."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
-# Since format 2 the document carries its own digest. Format 3 is a cube that stands on datasets of
-# other stores, which earlier versions would not look for; all else is written as format 2.
+# Since format 2 the document has its own digest. Format 3 is a cube with datasets of other
+# stores, where earlier versions would not look. Any other view is written as format 2.
 _FORMATS = (1, 2, 3)
 _SUFFIX = ".json"
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
@@ -26,43 +26,25 @@ _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
 
 @dataclass(frozen=True)
 class ViewDocument:
-    """A relation that holds no rows.
-
-    Attributes:
-        name: the relation's name in its schema.
-        kind: `view` for stored SQL, `cube` for a cube's virtual table.
-        sql: the view's query; empty for a cube.
-        cube: the cube's name; empty for a view.
-        datasets: ids of the datasets that the cube's table joins; empty means all of them.
-        elsewhere: id of a dataset that lies elsewhere -> the schema or the address of its store,
-            from which it is only read.
-        columns: column -> SQL name of its type, as the view's query had them when it was stored;
-            empty for a cube, and where nobody asked.
-        comments: what people say of it.
-        owner: who stored it; empty if unknown.
-        node: dbt's unique id of what stored it; empty if no node of dbt did.
-        project: the dbt project that `node` was run in.
-    """
+    """A relation that holds no rows."""
 
     name: str
-    kind: Literal["view", "cube"]
-    sql: str = ""
-    cube: str = ""
-    datasets: tuple[str, ...] = ()
+    kind: Literal["view", "cube"]  # `view` for stored SQL, `cube` for a cube's virtual table
+    sql: str = ""  # empty for a cube
+    cube: str = ""  # empty for a view
+    datasets: tuple[str, ...] = ()  # ids of the datasets that the cube's table joins; empty for all
+    # id of a dataset stored elsewhere, for reading only -> schema or store address
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    # column -> SQL type when the view was stored; empty for a cube, and if unknown
     columns: Mapping[str, str] = field(default_factory=dict)
     comments: Comments = field(default_factory=Comments)
     owner: str = ""
-    node: str = ""
-    project: str = ""
+    node: str = ""  # dbt's unique id of the node that stored it; empty without one
+    project: str = ""  # the dbt project of `node`
 
 
 def view_key(name: str) -> str:
-    """Key of a view's document.
-
-    Raises:
-        InvalidKeyError: the name holds characters that no relation may have.
-    """
+    """Key of a view's document; an `InvalidKeyError` if no relation may have the name."""
     return join_key(FOLDER, validate_uuid(name) + _SUFFIX)
 
 
@@ -80,15 +62,9 @@ def render_view(view: ViewDocument) -> bytes:
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
-    """Read a view's document.
+    """Read a view's document; `key` is for messages.
 
-    Args:
-        data: the document.
-        key: where it came from, for messages.
-
-    Raises:
-        FormatError: it is damaged.
-        UnsupportedFormatError: it is of a newer format.
+    Raises a `FormatError` if it is damaged, or an `UnsupportedFormatError` if its format is newer.
     """
     try:
         document = read_checksummed(data, 2, max(_FORMATS), f"View {key}")
@@ -115,13 +91,9 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
 
 
 def shown_by(sql: str) -> tuple[str, str] | None:
-    """Give the schema, or the address, and the name of the relation that a view shows as it is.
+    """Give the schema or address and the name of the relation of a plain `select * from`.
 
-    Args:
-        sql: the view's query.
-
-    Returns:
-        None for a view that does more than `select * from` one relation, and for a cube.
+    None for any other view, and for a cube.
     """
     references = read_statement(sql).references
     if len(references) != 1 or references[0].version is not None or references[0].timestamp:
@@ -142,15 +114,7 @@ def cube_comment(names: list[tuple[str, str]]) -> str:
 
 
 def named_by_cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
-    """Read the comment that `cube_of` compiles to: schema, or address, and name of each dataset.
-
-    Args:
-        name: of the cube's model.
-        sql: what the model compiled to.
-
-    Raises:
-        ConfigurationError: there is no such comment.
-    """
+    """Read the schema or address and the name of each dataset from a compiled `cube_of`."""
     match = _CUBE_COMMENT.search(sql)
     if match is None:
         raise ConfigurationError(

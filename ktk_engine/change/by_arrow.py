@@ -1,4 +1,4 @@
-"""Carries out changes of rows in this process: few ones, whose Spark jobs would take longer."""
+"""Carries out changes of few rows in this process, where Spark's jobs would take longer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLACE, _FOUND = "__ktk_place", "__ktk_found"
 
 
 class Reason(Enum):
-    """Why a change is Spark's."""
+    """Why Spark has to carry out a change."""
 
     CLASS = "values of some classes have no exact equality"
     CELL = "a cell is taken, and Spark says which"
@@ -40,11 +40,7 @@ class Reason(Enum):
 
 
 class NotByArrowError(Exception):
-    """Arrow does not accept a change; nothing was written.
-
-    Attributes:
-        reason: why.
-    """
+    """Arrow does not accept a change; nothing was written."""
 
     def __init__(self, reason: Reason, about: str = "") -> None:
         super().__init__(about or reason.value)
@@ -53,22 +49,15 @@ class NotByArrowError(Exception):
 
 @dataclass(frozen=True)
 class ByArrow:
-    """Rows of a change in Arrow; see `accepted`.
-
-    Attributes:
-        stage: the dataset.
-        types: the columns in the types to store.
-        new: the new rows, in these types.
-        is_bounded: whether Spark takes over where rows are many; else they are streamed.
-    """
+    """Rows of a change in Arrow; `accepted` makes it."""
 
     stage: Stage
-    types: pa.Schema
-    new: pa.Table
-    is_bounded: bool
+    types: pa.Schema  # the columns as they are to be stored
+    new: pa.Table  # the new rows, in these types
+    is_bounded: bool  # Spark takes over where rows are many; else they are streamed
 
     def rows(self, files: pa.Table, names: Sequence[str]) -> pa.Table:
-        """Columns of the rows of some files that readers see."""
+        """Columns of the rows that readers see in some files."""
         if not is_small(files, len(names)):
             raise NotByArrowError(Reason.SIZE)
         stage, known = self.stage, self.types
@@ -115,16 +104,9 @@ class ByArrow:
 
 
 def accepted(stage: Stage, types: pa.Schema, files: pa.Table, change: Replacement) -> ByArrow:
-    """Take a change on, unless it is Spark's.
+    """Accept a change, or raise a `NotByArrowError` that says why Spark has to do it.
 
-    Args:
-        stage: the dataset and the new rows; those of Spark are persisted and computed.
-        types: the columns in the types to store.
-        files: the files whose rows may be replaced.
-        change: which rows go, and which come.
-
-    Raises:
-        NotByArrowError: it is Spark's.
+    New rows in Spark are persisted and computed already.
     """
     new, cells = stage.new, stage.cells
     check_exact(types, change.keys)
@@ -149,11 +131,7 @@ def accepted(stage: Stage, types: pa.Schema, files: pa.Table, change: Replacemen
 
 
 def check_exact(types: pa.Schema, names: Sequence[str]) -> None:
-    """See that values of columns are equal in Arrow where they are in Spark.
-
-    Raises:
-        NotByArrowError: those of one are not.
-    """
+    """Raise a `NotByArrowError` if Arrow and Spark differ about equal values of a column."""
     for name in names:
         found = types.field(name).type
         if arrow_compares_unlike_spark(found):
@@ -165,7 +143,7 @@ def check_exact(types: pa.Schema, names: Sequence[str]) -> None:
 
 
 def _is_dealt(stage: Stage) -> bool:
-    """Whether Spark deals the rows to several files of a partition."""
+    """Whether Spark deals the rows of a partition to several files."""
     target = stage.target
     by_cell = bool(target.buckets) and not target.partition_by
     return bool(stage.cells) and (target.num_buckets > 1 or by_cell)
@@ -218,11 +196,10 @@ def _updated(
 
 
 def _matched(change: Replacement, rows: pa.Table, source: pa.Table, classes: pa.Schema) -> pa.Array:
-    """For each row, the place of the source row that it matches; else null.
+    """For each row, the place of the source row that it matches, else null.
 
-    Args:
-        classes: the columns that the condition is about, in the types of their classes; Spark has
-            unsigned integers as decimals.
+    `classes` has the condition's columns in the types of their classes: Spark has unsigned integers
+    as decimals.
     """
     if change.keys:
         places = _places(rows, source, change.keys)
@@ -238,7 +215,7 @@ def _matched(change: Replacement, rows: pa.Table, source: pa.Table, classes: pa.
 
 
 def _places(rows: pa.Table, source: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """For each row, the first place of its key in a source; null for none."""
+    """For each row, the first place of its key in a source; else null."""
     if len(keys) == 1:
         (key,) = keys
         values = source[key].combine_chunks()

@@ -1,4 +1,4 @@
-"""Carries out changes of rows in Spark: any change, of any number of rows."""
+"""Carries out changes of any number of rows in Spark."""
 
 from __future__ import annotations
 
@@ -29,22 +29,15 @@ _OLD, _NEW = "old", "new"
 
 @dataclass(frozen=True)
 class BySpark:
-    """Rows of a change in Spark; see `ByArrow`.
-
-    Attributes:
-        stage: the dataset.
-        scanner: reads its files.
-        new: the new rows.
-        types: the columns in the types to store.
-    """
+    """Rows of a change in Spark; see `ByArrow`."""
 
     stage: Stage
     scanner: Scanner
     new: DataFrame
-    types: pa.Schema
+    types: pa.Schema  # the columns as they are to be stored
 
     def rows(self, files: pa.Table, names: Sequence[str]) -> DataFrame:
-        """Columns of the rows of some files that readers see."""
+        """Columns of the rows that readers see in some files."""
         stage = self.stage
         rows = rows_of(self.scanner, stage.base, files, stage.write.state.version)
         return select_names(rows, names)

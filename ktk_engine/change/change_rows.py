@@ -50,15 +50,10 @@ _SHOWN_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Wanted:
-    """A change of rows, bound to what it reads.
+    """A change of rows, and the rows that it reads."""
 
-    Attributes:
-        change: what to do; its expressions are Spark's SQL.
-        rows: the rows of `change.using`; None where it has no source.
-    """
-
-    change: RowChange
-    rows: DataFrame | None = None
+    change: RowChange  # its expressions are Spark's SQL
+    rows: DataFrame | None = None  # of `change.using`; None without a source
 
 
 def change_rows(
@@ -67,27 +62,12 @@ def change_rows(
     wanted: Source[Wanted],
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Delete, update and insert rows of a dataset as a statement says, in one commit.
+    """Delete, update and insert rows as a statement says, in one commit; None if no row changes.
 
-    Rows are counted first, from the columns of the conditions alone; then the files are rewritten
-    that may hold a changed row. Where only rows are inserted, none is. Where another commit
-    changes what this one has looked at, all is computed again, from what is there then.
-
-    Args:
-        scanner: reads the files of the store.
-        target: a dataset that exists.
-        wanted: gives what to do.
-        context: the run that writes.
-
-    Returns:
-        What was written; None if no row changes, which commits nothing.
-
-    Raises:
-        DataError: several source rows would change one row, or two rows would have one cell of a
-            cube; nothing was written.
-        ConfigurationError: a column is unknown, or a condition gives another answer each time.
-        DatasetNotFoundError: it was removed meanwhile.
-        CommitConflictError: other commits came first each time.
+    Rows are counted first, from the columns of the conditions alone; then only files that may hold
+    a changed row are rewritten. Raises a `DataError` if several source rows would change one row or
+    two rows would have one cell, and a `ConfigurationError` for a condition that is not
+    deterministic.
     """
 
     def write(state: State, wanted: Wanted, context: WriteContext) -> WriteResult | None:
@@ -112,11 +92,7 @@ def change_in(
 ) -> WriteResult | None:
     """Carry out a change on a dataset as an attempt found it; see `change_rows`.
 
-    Args:
-        stage: the dataset, and which columns it has afterwards.
-        scanner: reads its files.
-        change: what to do.
-        source: the source's rows, persisted.
+    The source's rows are persisted.
     """
     base, columns = stage.base, stage.write.gate.committed.names
     given = source.columns if source is not None else ()
@@ -152,7 +128,7 @@ def change_in(
 
 
 def _condition(change: RowChange, schema: pa.Schema, zone: str) -> Condition | None:
-    """What a delete asks of rows, if it is one, and one of our conditions."""
+    """The condition of a delete, if the engine can evaluate it."""
     if change.verb != "delete":
         return None
     (clause,) = change.clauses
@@ -186,7 +162,7 @@ def _check_once(
     decided: Sequence[DecidedRows],
     counts: Sequence[Sequence[ClauseCount]],
 ) -> None:
-    """Refuse to choose between several source rows; where all of them say delete, it goes."""
+    """Refuse several source rows for one row, unless all of them delete it."""
     most = max((count.hits for found in counts for count in found), default=0)
     if most < 2 or change.deletes_all_matched:
         return
@@ -219,9 +195,9 @@ def _row_changes(
 def _check_cells(
     stage: Stage, scanner: Scanner, decided: Sequence[DecidedRows], files: pa.Table
 ) -> list[Conditions]:
-    """Refuse cells of new and moved rows that rows of other files have; say what was read.
+    """Refuse new and moved rows whose cell a row in another file has; say what was read.
 
-    Among the rows that are written the writer finds them itself.
+    The writer itself finds repeated cells among the rows that it writes.
     """
     base, cells = stage.base, stage.cells
     if not cells:

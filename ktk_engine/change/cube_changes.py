@@ -43,19 +43,12 @@ def build_cube(
     metadata: Metadata,
     overwrite: bool,
 ) -> None:
-    """Build all datasets of a cube.
+    """Build all datasets of a cube from rows by id.
 
-    Args:
-        staging: the commit.
-        specification: what the cube is.
-        rows: the rows of each dataset, by id.
-        partition_on: the layout of enrichments that are laid out in another way than the cube.
-        metadata: what users note of datasets.
-        overwrite: whether datasets that exist are replaced; all of them have to be among `rows`.
-
-    Raises:
-        ConsistencyError: the cube exists, or would lose datasets.
-        ConfigurationError: there is no seed dataset, or a column or layout does not fit.
+    `partition_on` has the layouts of enrichments that differ from the cube's. With `overwrite`,
+    datasets that exist are replaced, and all of them have to be in `rows`. Raises a
+    `ConsistencyError` if the cube exists or would lose datasets, and a `ConfigurationError` if
+    there is no seed dataset or a column or layout does not fit.
     """
     name, known = specification.prefix, _ids(staging.state)
     if specification.seed_dataset in rows:
@@ -91,17 +84,8 @@ def extend_cube(
 ) -> None:
     """Add enrichments to a cube; see `build_cube`.
 
-    Args:
-        staging: the commit.
-        specification: what the cube is.
-        rows: the rows of each dataset, by id.
-        partition_on: see `build_cube`.
-        metadata: see `build_cube`.
-        overwrite: whether datasets that exist are replaced.
-        indexes: columns that get a secondary index, beside the cube's.
-
-    Raises:
-        ConsistencyError: a dataset exists, or is the seed dataset.
+    `indexes` get a secondary index besides the cube's. Raises a `ConsistencyError` if a dataset
+    exists or is the seed dataset.
     """
     known = _ids(staging.state)
     if specification.seed_dataset in rows:
@@ -119,11 +103,7 @@ def extend_cube(
 
 
 def append_rows(staging: Staging, rows: Mapping[str, Rows], metadata: Metadata) -> None:
-    """Add rows to datasets; a cell that is there already has the new row from now on.
-
-    Raises:
-        DatasetNotFoundError: one does not exist.
-    """
+    """Add rows to datasets; a cell that exists already has the new row from now on."""
     check_datasets(staging.state, rows)
     _check_named(rows, metadata, "metadata")
     writes = []
@@ -141,11 +121,9 @@ def delete_cells(
     datasets: Collection[str],
     known: MetadataCache,
 ) -> None:
-    """Take the rows of some datasets out for which a condition is true.
+    """Delete the rows of some datasets for which a condition is true.
 
-    Raises:
-        DatasetNotFoundError: a dataset does not exist.
-        ConfigurationError: a dataset lacks a column of the condition.
+    Raises a `ConfigurationError` if a dataset lacks a column of the condition.
     """
     state = staging.state
     check_datasets(state, datasets)
@@ -154,9 +132,8 @@ def delete_cells(
         lacking = sorted(condition.columns - set(state.snapshot(uuid).schema.names))
         if lacking:
             raise ConfigurationError(
-                f"Dataset {uuid} lacks {', '.join(lacking)}, which the condition asks for: nobody "
-                "can tell which of its rows are meant. Name the datasets that have it. Nothing was "
-                "deleted."
+                f"The condition needs {', '.join(lacking)}, which dataset {uuid} lacks, so the "
+                "rows to delete are ambiguous. Name the datasets that have it. Nothing was deleted."
             )
     for name in datasets:
         delete_rows(staging, state.scope.uuid_of(name), condition, known)
@@ -165,17 +142,16 @@ def delete_cells(
 def datasets_with(state: State, condition: Condition) -> list[str]:
     """The datasets that have all columns of a condition, the seed dataset among them.
 
-    Raises:
-        ConfigurationError: the seed dataset lacks one, so that its cells cannot be told.
+    Raises a `ConfigurationError` if the seed dataset lacks one: its cells would be unknown.
     """
     wanted, snapshots = condition.columns, state.snapshots_by_id()
     for name, snapshot in snapshots.items():
         lacking = sorted(wanted - set(snapshot.schema.names))
         if snapshot.is_seed and lacking:
             raise ConfigurationError(
-                f"The seed dataset {name} lacks {', '.join(lacking)}, which the condition asks "
-                "for, so that nobody can tell which cells are meant. Name the datasets whose rows "
-                "are to go. Nothing was deleted."
+                f"The condition needs {', '.join(lacking)}, which the seed dataset {name} lacks, "
+                "so the cells to delete are ambiguous. Name the datasets whose rows to delete. "
+                "Nothing was deleted."
             )
     return [name for name, item in snapshots.items() if wanted <= set(item.schema.names)]
 
@@ -183,19 +159,11 @@ def datasets_with(state: State, condition: Condition) -> list[str]:
 def check_partitioned_by(
     state: State, condition: Condition, datasets: Collection[str] | None = None
 ) -> list[str]:
-    """Check that a condition tells whole partitions of datasets.
+    """Check that a condition selects whole partitions, and give the ids of the datasets.
 
-    Args:
-        state: the cube.
-        condition: on partition columns.
-        datasets: their ids; None means all that are partitioned by its columns.
-
-    Returns:
-        Their ids.
-
-    Raises:
-        DatasetNotFoundError: one does not exist.
-        ConfigurationError: one of them, or the seed dataset, is not partitioned by its columns.
+    Without `datasets` it is about all that are partitioned by its columns. Raises a
+    `DatasetNotFoundError`, or a `ConfigurationError` if one of them or the seed dataset is not
+    partitioned by its columns.
     """
     check_datasets(state, datasets or ())
     fitting = []
@@ -215,9 +183,7 @@ def check_partitioned_by(
 def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     """Take datasets out of a cube.
 
-    Raises:
-        DatasetNotFoundError: one does not exist.
-        ConsistencyError: others depend on the seed dataset.
+    Raises a `ConsistencyError` if others depend on the seed dataset.
     """
     state = staging.state
     check_datasets(state, names)
@@ -235,11 +201,7 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
 
 
 def check_datasets(state: State, names: Collection[str]) -> None:
-    """Refuse the name of a dataset that does not exist.
-
-    Raises:
-        DatasetNotFoundError: the message says what exists.
-    """
+    """Raise a `DatasetNotFoundError`, which says what exists, for unknown datasets."""
     known = _ids(state)
     if unknown := sorted({str(name) for name in names} - set(known)):
         raise DatasetNotFoundError(
@@ -266,7 +228,7 @@ def _write_new(
     metadata: Metadata,
     indexes: Collection[str],
 ) -> None:
-    """Write datasets that are new, or in the place of others of their names."""
+    """Write datasets that are new, or replace others of their names."""
     _check_named(rows, partition_on, "partition_on")
     _check_named(rows, metadata, "metadata")
     _check_letter_case(staging.state, rows)
@@ -289,7 +251,7 @@ def _write_new(
 
 
 def _check_letter_case(state: State, rows: Mapping[str, Rows]) -> None:
-    """Refuse a dataset whose name SQL could not tell from that of another one of the cube."""
+    """Refuse names of datasets that differ from another one's only in letter case."""
     found = first_pair_alike([*_ids(state), *(name for name in rows if name not in _ids(state))])
     if found is not None:
         raise ConsistencyError(

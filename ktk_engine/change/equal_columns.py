@@ -1,4 +1,4 @@
-"""The columns of stored rows that have to equal columns of a source to match."""
+"""The columns of stored rows that equal columns of a source in every match."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ from ktk_engine.types.identifier import Identifier
 def equal_columns(
     on: str, target: str, stored: Collection[str], source: str, given: Collection[str]
 ) -> dict[str, str]:
-    """Read `stored column = source column` from the conjuncts of a condition.
+    """Read pairs of stored and source column from the equalities in an SQL condition.
 
-    Args:
-        on: an SQL expression.
-        target: the name by which it knows the stored rows.
-        stored: their columns.
-        source: the name by which it knows the source's rows.
-        given: their columns.
-
-    Returns:
-        Stored column -> source column. Whatever is not surely such a pair is left out.
+    `target` and `source` are the names of both sides in the condition. What may not be such a pair
+    is left out.
     """
     try:
         condition = sqlglot.parse_one(simplified(on), read="spark")

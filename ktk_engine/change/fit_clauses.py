@@ -1,4 +1,4 @@
-"""Fits what a statement's clauses say to the columns that there are."""
+"""Fits a statement's clauses to the columns that exist."""
 
 from __future__ import annotations
 
@@ -15,16 +15,9 @@ from ktk_engine.types.quote import quote_identifier
 def fit_clauses(
     change: RowChange, uuid: str, columns: Collection[str], given: Collection[str]
 ) -> RowChange:
-    """Name the columns of assignments as the dataset does, and those that `*` stands for.
+    """Spell the columns of assignments as the dataset does, and expand `*`.
 
-    Args:
-        change: as it was written; letter case of columns does not matter.
-        uuid: the dataset, for messages.
-        columns: its columns.
-        given: the source's columns.
-
-    Raises:
-        ConfigurationError: a column that the dataset, or for `*` the source, does not have.
+    Raises a `ConfigurationError` for a column that the dataset lacks, or for `*` the source.
     """
     clauses = []
     for clause in change.clauses:

@@ -34,23 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MergeBy:
-    """How new rows meet old ones.
+    """How new rows meet old ones."""
 
-    Attributes:
-        unique_key: columns by which a new row replaces an old one; null matches nothing.
-        strategy: `merge` wants each key once; `delete+insert` drops every old row whose key is
-            among the new ones, and takes all new rows.
-        update_columns: columns that take the new value where a row is replaced; None means all
-            that the new rows have. For `merge` only.
-        exclude_columns: columns that do not, instead.
-        predicates: which old rows may match at all.
-    """
-
-    unique_key: tuple[str, ...]
+    unique_key: tuple[str, ...]  # a new row replaces old rows of its key; null matches nothing
+    # `merge` needs distinct keys. `delete+insert` drops every old row with a new key, and takes all
+    # new rows.
     strategy: Literal["merge", "delete+insert"] = "merge"
+    # The columns that a merge updates; None: all that the new rows have.
     update_columns: tuple[str, ...] | None = None
-    exclude_columns: tuple[str, ...] = ()
-    predicates: RowFilter = EVERY_ROW
+    exclude_columns: tuple[str, ...] = ()  # columns not to update, instead
+    predicates: RowFilter = EVERY_ROW  # which old rows may match at all
 
 
 def merge(
@@ -60,26 +53,11 @@ def merge(
     by: MergeBy,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult:
-    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+    """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
 
-    Partition values, secondary indices and statistics choose the files that can hold a key; the
-    others stay as they are. Where another commit changes these files meanwhile, or what the new
-    rows were computed from, all is computed again.
-
-    Args:
-        scanner: reads the files of the store.
-        rows: the new rows, or what gives them; columns by name.
-        target: the dataset and its layout.
-        by: how new rows meet old ones.
-        context: the run that writes.
-
-    Raises:
-        DataError: a key occurs twice among the new rows of a `merge`, or a new row would repeat
-            a cell of an old one that it does not replace; nothing was written.
-        ConfigurationError: the key or an update column is missing, a predicate cannot be read,
-            or the layout differs.
-        TypeClassError: see `build`.
-        CommitConflictError: other commits came first each time.
+    If another commit changes the files that can hold a key, or what the new rows were computed
+    from, everything is computed again. Raises a `DataError` if a key of a `merge` is repeated or a
+    new row would repeat the cell of a row that stays. For other errors see `build`.
     """
 
     from ktk_engine.spark.frames import persisted
@@ -112,10 +90,10 @@ def merge(
 
 
 def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
-    """Say which rows a merge replaces, and by what.
+    """The rows that a merge replaces, and the values that they take.
 
-    A merge updates what the model has: a column that it lacks keeps its value, and of several
-    old rows of one key each stays a row. Where a row is deleted and inserted, neither holds.
+    A merge updates: a column that the model lacks keeps its value, and each of several old rows of
+    one key stays a row. Deleting and inserting does neither.
     """
     whole = Replacement(by.unique_key, predicate)
     if by.strategy != "merge":
@@ -130,19 +108,9 @@ def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
 
 
 def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
-    """Name the columns of a merge as the new rows do.
+    """Spell the columns of a merge as the new rows do, and turn exclusions into columns to update.
 
-    Args:
-        by: as it was configured.
-        target: the dataset.
-        columns: the new rows' columns, as they are stored.
-        state: the dataset's scope.
-
-    Returns:
-        The same, with the columns to update in place of those to leave alone.
-
-    Raises:
-        ConfigurationError: a name is that of no column, or there is no key.
+    Raises a `ConfigurationError` for an unknown column, or without a key.
     """
     known = state.snapshot(target.uuid).schema.names if target.uuid in state.datasets else []
     keys = _spelled(target, Remedy("key"), by.unique_key, columns)
@@ -181,7 +149,7 @@ def _spelled(
 
 
 def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
-    """By a column that the table does not have, nothing can be found in it."""
+    """Refuse a key column that the table lacks: nothing could be found by it."""
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:
         raise ConfigurationError(
@@ -196,7 +164,7 @@ def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
 
 
 def check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
-    """A merge cannot choose between two new rows of one key."""
+    """Refuse two new rows of one key, between which a merge cannot choose."""
     if by.strategy != "merge":
         return
     twice = keys.repeated()

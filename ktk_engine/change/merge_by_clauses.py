@@ -1,4 +1,4 @@
-"""Merges a model's rows into a dataset as clauses say: see `MergeClauses`."""
+"""Merges a model's rows into a dataset as `MergeClauses` say."""
 
 from __future__ import annotations
 
@@ -37,23 +37,10 @@ def merge_by_clauses(
     predicates: tuple[str, ...] = (),
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+    """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
 
-    Args:
-        scanner: reads the files of the store.
-        rows: the new rows, or what gives them; columns by name.
-        target: the dataset and its layout.
-        by: the key and the columns to update.
-        clauses: what becomes of which rows.
-        predicates: which rows match at all, beside the key. Columns may be those of both sides;
-            without a qualifier they are the dataset's.
-        context: the run that writes.
-
-    Returns:
-        What was written; None if nothing changes.
-
-    Raises:
-        KtkError: see `change_rows` and `merge`; nothing was written.
+    `predicates` narrow the match; columns without a qualifier are the dataset's. Gives None if
+    nothing changes. For errors see `change_rows` and `merge`.
     """
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
@@ -75,8 +62,8 @@ def merge_by_clauses(
 
 
 def _qualified(text: str, alias: str, schema: pa.Schema, zone: str) -> str:
-    """Let columns of the dataset alone be known as such: the new rows mostly have them too."""
+    """Qualify the dataset's columns, since the new rows mostly have columns of the same names."""
     try:
         return to_sql(parse_condition(text, schema, qualifier=alias, session_zone=zone), alias)
     except ConditionError:
-        return text  # Spark's
+        return text  # Spark reads it

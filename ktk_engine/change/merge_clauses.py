@@ -1,4 +1,4 @@
-"""What a model's configuration says of its merge, beside the key and the columns."""
+"""The clauses of a model's merge, besides its key and columns."""
 
 from __future__ import annotations
 
@@ -14,28 +14,17 @@ DESTINATION, SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
 
 @dataclass(frozen=True)
 class MergeClauses:
-    """The clauses of a model's merge; dbt-databricks has the same settings.
+    """The clauses of a model's merge, with the settings of dbt-databricks; empty texts mean all."""
 
-    Attributes:
-        matched_condition: which matched rows are updated; empty for all.
-        not_matched_condition: which new rows are inserted; empty for all.
-        not_matched_by_source_action: `delete` or `update set ...`, for rows that no new row
-            matches; empty for none.
-        not_matched_by_source_condition: which of them; empty for all.
-        skip_matched_step: whether matched rows stay as they are.
-        skip_not_matched_step: whether new rows are left out.
-        target_alias: how the texts call the stored rows.
-        source_alias: how they call the new rows.
-    """
-
-    matched_condition: str = ""
-    not_matched_condition: str = ""
+    matched_condition: str = ""  # which matched rows are updated
+    not_matched_condition: str = ""  # which new rows are inserted
+    # `delete` or `update set ...`, for stored rows that no new row matches; empty for neither.
     not_matched_by_source_action: str = ""
-    not_matched_by_source_condition: str = ""
-    skip_matched_step: bool = False
-    skip_not_matched_step: bool = False
-    target_alias: str = DESTINATION
-    source_alias: str = SOURCE
+    not_matched_by_source_condition: str = ""  # for which of them
+    skip_matched_step: bool = False  # leaves matched rows as they are
+    skip_not_matched_step: bool = False  # leaves new rows out
+    target_alias: str = DESTINATION  # of the stored rows, in these texts
+    source_alias: str = SOURCE  # of the new rows
 
     def change(
         self,
@@ -44,14 +33,7 @@ class MergeClauses:
         columns: Sequence[str],
         updated: Iterable[str],
     ) -> RowChange:
-        """Give the merge as a statement would.
-
-        Args:
-            unique_key: columns by which a new row matches a stored one.
-            predicates: SQL expressions that have to be true beside that.
-            columns: the new rows' columns.
-            updated: those that a matched row takes over.
-        """
+        """Give the merge as a statement would; all of `predicates` narrow the match."""
         keys = [f"{self._stored(name)} = {self._new(name)}" for name in unique_key]
         on = " and ".join([*keys, *(f"({text}\n)" for text in predicates)])
         clauses = []

@@ -71,11 +71,9 @@ def check_source(
     by: Versions,
     context: WriteContext = NO_CONTEXT,
 ) -> None:
-    """Check a snapshot's query against the stored versions, before they are compared.
+    """Check a snapshot's query against the stored versions before they are compared.
 
-    Raises:
-        TypeClassError: a column's class differs; nothing was written.
-        ConfigurationError: see `validate_write`.
+    Raises a `TypeClassError` for another class of a column, and what `validate_write` raises.
     """
     state = resolve(store, target.scope)
     if target.uuid not in state.datasets:
@@ -100,19 +98,10 @@ def build_versions(
     by: Versions,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult:
-    """Store the first version of each row.
+    """Store the first version of each row in a dataset that does not exist yet.
 
-    Args:
-        store: where to write.
-        frame: the rows with the columns of `by`.
-        target: the dataset, which does not exist yet, and its layout.
-        by: the columns of versions.
-        context: the run that writes.
-
-    Raises:
-        DataError: a row occurs twice; nothing was written.
-        CommitConflictError: another run has stored versions meanwhile.
-        KtkError: see `build`.
+    Raises a `DataError` for a row that occurs twice, a `CommitConflictError` if another run has
+    stored versions meanwhile, and what `build` raises.
     """
     state = resolve(store, target.scope)
     if target.uuid in state.datasets:
@@ -132,29 +121,11 @@ def merge_versions(
     by: Versions,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Close versions that no longer hold and add those that do, in one commit.
+    """Close versions that no longer hold and add those that do; gives None if nothing changes.
 
-    Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
-    the id of an older one, since its row went and came back unchanged, gets an id of its own, as
-    dbt gives one to records of deletions. Only files that can hold a closed version are
-    rewritten. Where another commit changes versions meanwhile, all is computed again.
-
-    Args:
-        scanner: reads the files of the store.
-        changes: gives dbt's staging table, computed from the newest versions; its column
-            `dbt_change_type` is `insert`, `update` or `delete`.
-        target: the dataset and its layout.
-        by: the columns of versions.
-        context: the run that writes.
-
-    Returns:
-        What was written; None if nothing has changed, which commits nothing.
-
-    Raises:
-        DataError: versions cannot be told apart; nothing was written.
-        ConfigurationError: a column of `by` is missing, or the layout differs.
-        TypeClassError: see `build`.
-        CommitConflictError: other commits came first each time.
+    `changes` gives the staging table of dbt's `snapshot_merge_sql`, which has the same result. If a
+    row went and came back unchanged, its new version gets an id of its own, as dbt's records of
+    deletions do. Raises a `DataError` if versions are ambiguous; for other errors see `build`.
     """
 
     def write(state: State, rows: DataFrame, context: WriteContext) -> WriteResult | None:
@@ -212,22 +183,22 @@ def _merge_into(
 
 
 def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
-    """What changes, unless it is many rows, or has other names than Arrow would look for."""
+    """The changes, unless they are many rows or differ in letter case from the names here."""
     names = (CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to)
     if not {*names} <= {*staged.columns}:
-        return None  # Spark does not mind letter case
+        return None  # Spark ignores letter case
     return first_rows(select_names(staged, names), CHANGED_ROWS)
 
 
 def _changed(changes: pa.Table, *kinds: str) -> pa.Table:
-    """The rows with one of some kinds of change."""
+    """The rows with certain kinds of change."""
     return changes.filter(pc.is_in(changes[CHANGE_TYPE], value_set=pa.array(kinds)))
 
 
 def _keys(
     rows: DataFrame, few: pa.Table | None, kinds: Sequence[str], names: Sequence[str]
 ) -> NewKeys:
-    """The keys of changed rows; without another job where all are known."""
+    """The keys of changed rows; all known ones need no further job."""
     if few is None or any(
         arrow_compares_unlike_spark(few.schema.field(name).type) for name in names
     ):
@@ -236,7 +207,7 @@ def _keys(
 
 
 def _in_arrow(executor: Executor, few: pa.Table, by: Versions) -> pa.Table:
-    """The versions to be closed, and until when they held, if Arrow may tell them apart."""
+    """The versions to be closed and their ends, if Arrow can compare their ids."""
     closed, types = _changed(few, "update", "delete"), executor.types
     closed = closed.select([by.scd_id, by.valid_to])
     is_text = pat.is_string(types.field(by.scd_id).type)
@@ -246,7 +217,7 @@ def _in_arrow(executor: Executor, few: pa.Table, by: Versions) -> pa.Table:
 
 
 def _current(stage: Stage, scanner: Scanner, by: Versions) -> Condition:
-    """What a version fulfils that holds now."""
+    """The condition that only present versions fulfil."""
     open_ended = IsNull(by.valid_to)
     if not by.current:
         return open_ended
@@ -258,7 +229,7 @@ def _current(stage: Stage, scanner: Scanner, by: Versions) -> Condition:
 
 
 def _with_own_ids(executor: Executor, added: NewKeys, by: Versions) -> tuple[Executor, Conditions]:
-    """Give new versions whose id an older version has an id of their own; say what was read."""
+    """Give new versions their own id where an older version has theirs; say what was read."""
     stage, key = executor.stage, (by.scd_id, by.valid_from)
     conditions = added.conditions(stage.base)
     files = stage.files(conditions)
@@ -272,7 +243,7 @@ def _with_own_ids(executor: Executor, added: NewKeys, by: Versions) -> tuple[Exe
 
 
 def _with_new_ids(new: pa.Table, taken: pa.Table, scd_id: str, now: str) -> pa.Table:
-    """As Spark's `with_new_ids`."""
+    """Do what Spark's `with_new_ids` does."""
     known = pc.unique(taken[scd_id])
     texts = (f"{own}|{now}".encode() for own in known.to_pylist())
     own_ids = [md5(text, usedforsecurity=False).hexdigest() for text in texts]
@@ -290,22 +261,22 @@ def _files_of(
     ended: NewKeys,
     by: Versions,
 ) -> tuple[pa.Table, int]:
-    """The files that can hold the versions to be closed, and how many these are.
+    """The files that can hold the versions to be closed, and the number of these versions.
 
-    Ids are random texts, so that statistics tell little of them. The versions' places in the
-    layout tell more: they are asked for first.
+    Ids are random texts, so that statistics of them prune little. The versions' cells prune more,
+    so they come first.
     """
     stage, base = executor.stage, executor.stage.base
     if not files.num_rows:
         return files, 0
-    cells = stage.cells  # what only asks for cells leaves files beside theirs alone
+    cells = stage.cells  # conditions on cells alone add no files that overlay theirs
     names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.with_index, by.valid_from)))
     old = executor.rows(files, list(dict.fromkeys([*names, by.scd_id, by.valid_to])))
     found = find_keys(executor.matched(change, old, source), names)
     if found.row_count > ended.row_count:
         problem = Problem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
-            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.",
+            f"{counted(ended.row_count, 'changed row')}, so they are indistinguishable.",
             Message(
                 "Give each row a ",
                 Remedy("key"),
@@ -333,7 +304,7 @@ def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
 
 
 def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
-    """Rows of one unique key give versions of one id, which nothing could tell apart."""
+    """Refuse rows with one unique key: their versions would have one id."""
     twice = keys.repeated()
     if twice is None:
         return

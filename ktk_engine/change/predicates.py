@@ -19,12 +19,12 @@ from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.type_class import class_name
 
-# The name that dbt gives the table in its own merge statements.
+# The name of the table in dbt's own merge statements.
 TABLE_ALIAS = "DBT_INTERNAL_DEST"
 
 
 class RowFilter(Protocol):
-    """Tells rows by their values."""
+    """Selects rows by their values."""
 
     @property
     def fix(self) -> object:
@@ -32,29 +32,21 @@ class RowFilter(Protocol):
 
     @property
     def holds_from_the_start(self) -> bool:
-        """Whether it covers the rows of a dataset that is rebuilt as well."""
+        """Whether it also covers the rows of a dataset that is rebuilt."""
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """Give it as a condition on the columns of a schema.
 
-        Args:
-            schema: the dataset's columns.
-            session_zone: the zone of timestamps that are written without one.
-
-        Raises:
-            ConfigurationError: it does not fit the columns.
+        Raises a `ConfigurationError` if it does not fit. `session_zone` is for timestamps that are
+        written without a zone.
         """
 
 
 @dataclass(frozen=True)
 class Predicates:
-    """SQL predicates, all of which have to be true.
+    """SQL predicates that all have to be true."""
 
-    Attributes:
-        texts: what is in a WHERE; columns may be qualified by `DBT_INTERNAL_DEST`.
-    """
-
-    texts: Sequence[str]
+    texts: Sequence[str]  # as in a WHERE; `DBT_INTERNAL_DEST` may qualify columns
 
     @property
     def fix(self) -> Remedy:
@@ -84,17 +76,11 @@ EVERY_ROW = Predicates(())
 
 @dataclass(frozen=True)
 class EventWindow:
-    """A span of event time: from `start` on, before `end`.
-
-    Attributes:
-        column: the column with the event time.
-        start: with a zone; the first instant.
-        end: with a zone; the first instant after it.
-    """
+    """A span of event time: from `start` on, before `end`."""
 
     column: str
-    start: datetime
-    end: datetime
+    start: datetime  # with a zone
+    end: datetime  # likewise; the first instant after it
 
     @property
     def fix(self) -> Remedy:
@@ -103,7 +89,7 @@ class EventWindow:
 
     @property
     def holds_from_the_start(self) -> bool:
-        """The first batch is one of many, whose rows it must not have."""
+        """The first batch is one of many, and must not have their rows."""
         return True
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:

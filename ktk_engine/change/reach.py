@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reach:
-    """Which stored rows a change has to look at.
+    """Which stored rows a change has to look at."""
 
-    Attributes:
-        conditions: what each of them fulfils; more rows may.
-        once: whether it is known that no two source rows match one stored row.
-    """
-
-    conditions: tuple[Condition, ...]
-    once: bool
+    conditions: tuple[Condition, ...]  # true for all of these rows, perhaps for others
+    once: bool  # at most one source row matches each stored row
 
 
 def find_reach(
@@ -44,18 +39,10 @@ def find_reach(
 ) -> Reach:
     """Say which stored rows a change has to look at.
 
-    Those are the rows that match a source row, also where it is only to be inserted if there is
-    none, and those that a clause takes though no source row matches them. Spark says what the
-    conditions mean for the stored rows; the source's keys say more.
-
-    Args:
-        scanner: the session.
-        base: the dataset.
-        change: fitted to its columns.
-        source: the source's rows, persisted; None without a source.
-
-    Raises:
-        ConfigurationError: a condition is not the same each time; nothing was written.
+    Those are the rows that match a source row, even if it is only inserted without a match, and
+    those that a clause takes without a match. Spark narrows the conditions to stored rows, and the
+    keys of the persisted source narrow them further. Raises a `ConfigurationError` for a condition
+    that is not deterministic.
     """
     parts: list[Condition] = []
     once = True
@@ -75,20 +62,20 @@ def find_reach(
 
 
 def _implied(scanner: Scanner, base: Snapshot, narrowing: Narrowing) -> Condition:
-    """What the stored rows fulfil; refuses `rand()` and the like: rows are counted first."""
+    """The stored rows' condition; refuses `rand()` and the like, since rows are counted first."""
     if not narrowing.is_deterministic(scanner, base.schema):
         raise ConfigurationError(
-            "A condition on rows gives another answer each time it is asked (rand(), uuid()). "
+            "A condition on rows changes its answer from call to call (rand(), uuid()). "
             "Compute it in the source's query. Nothing was written."
         )
     return implied_condition(scanner, base.schema, narrowing)
 
 
 def _source_keys(base: Snapshot, change: RowChange, source: DataFrame) -> NewKeys | None:
-    """The source's values of columns that stored columns have to equal; None without any.
+    """The source's values of columns that equal stored columns; None without any.
 
-    Only columns of one class: between others Spark compares what it casts them to. Floating
-    numbers are left out, which have several zeros.
+    Only columns of the same class count: Spark casts others to compare them. Floating numbers do
+    not: they have several zeros.
     """
     names = equal_columns(
         change.on, change.target, base.schema.names, change.source, source.columns

@@ -29,15 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Staying:
-    """Why rows stay that a replacement does not match, for messages.
+    """Why unmatched rows stay, for messages."""
 
-    Attributes:
-        reason: the end of a sentence.
-        shown: columns of the example, beside the cell's.
-    """
-
-    reason: object
-    shown: Sequence[str]
+    reason: object  # the end of a sentence
+    shown: Sequence[str]  # columns of the example, besides the cell's
 
 
 def replace_rows(
@@ -48,22 +43,11 @@ def replace_rows(
     new_count: int,
     staying: Staying,
 ) -> WriteResult | None:
-    """Carry out a replacement whose source are the new rows.
+    """Carry out a replacement whose source is the stage's new rows.
 
-    Args:
-        stage: the dataset and the new rows, which are persisted and computed.
-        scanner: reads the dataset's files in Spark.
-        change: which rows go, and which come.
-        conditions: what a stored row fulfils that is matched; more rows may.
-        new_count: number of new rows.
-        staying: why others stay.
-
-    Returns:
-        What was written, with its changes as a deletion and an insertion. None if that is nothing,
-        of a replacement without keys.
-
-    Raises:
-        DataError: a new row has the cell of a row that stays; nothing was written.
+    Every matched row fulfils the conditions; others may. The result counts a deletion and an
+    insertion. Without keys and changes, it is None. Raises a `DataError` if a new row has the cell
+    of a row that stays.
     """
     touched = stage.files(conditions)
 
@@ -88,14 +72,9 @@ def by_either(
     change: Replacement,
     carry_out: Callable[[Executor], T],
 ) -> T:
-    """Carry out a change in Arrow if it accepts it, else in Spark; both answer alike.
+    """Carry out a change in Arrow if it accepts it, else in Spark, with the same result.
 
-    Args:
-        stage: the dataset and the new rows, which are persisted and computed.
-        scanner: reads the dataset's files in Spark.
-        files: the files whose rows may be replaced.
-        change: which rows go, and which come.
-        carry_out: does it; where Arrow finds that it is Spark's, all of it is done again.
+    If Arrow gives up on the way, all of `carry_out` runs again in Spark.
     """
     types = stage.types(files)
     try:
@@ -105,7 +84,7 @@ def by_either(
 
 
 def in_spark(stage: Stage, scanner: Scanner, types: pa.Schema) -> BySpark:
-    """Let Spark carry out a change, which accepts all; see `by_either`."""
+    """Carry out any change in Spark; see `by_either`."""
     from ktk_engine.change.by_spark import BySpark
 
     return BySpark(stage, scanner, stage.new, types)
@@ -114,16 +93,9 @@ def in_spark(stage: Stage, scanner: Scanner, types: pa.Schema) -> BySpark:
 def check_cells(
     executor: Executor, change: Replacement, source: Any, staying: Staying
 ) -> list[Conditions]:
-    """Refuse new rows whose cell a row has that stays; say what was read for that.
+    """Refuse new rows with the cell of a row that stays; say what was read.
 
-    Args:
-        executor: the dataset and the new rows.
-        change: which rows do not stay.
-        source: the rows that it matches stored ones with.
-        staying: why others stay.
-
-    Raises:
-        DataError: with an example; nothing was written.
+    Raises a `DataError` with an example.
     """
     stage = executor.stage
     cells = stage.cells

@@ -37,31 +37,11 @@ def replace_where(
     where: RowFilter,
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
-    """Replace the rows that a predicate covers by new ones, in one commit.
+    """Replace the rows that a predicate covers by new ones; gives None if there are neither.
 
-    Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
-    row are rewritten. A dataset that does not exist yet is built. Where another commit changes
-    these files meanwhile, or what the new rows were computed from, all is computed again.
-
-    Args:
-        scanner: reads the files of the store.
-        rows: the new rows, or what gives them; columns by name. The predicate has to be true for
-            each of them, unless the dataset is built and the predicate is only meant for later
-            runs.
-        target: the dataset and its layout.
-        where: the predicate.
-        context: the run that writes.
-
-    Returns:
-        What was written; None if there is neither a row to replace nor a new one, which commits
-        nothing.
-
-    Raises:
-        DataError: the predicate is not true for a new row, or a new row would repeat a cell of
-            an old one that stays; nothing was written.
-        ConfigurationError: the predicate does not fit the columns, or the layout differs.
-        TypeClassError: see `build`.
-        CommitConflictError: other commits came first each time.
+    Rows for which it is false or unknown stay. It has to be true for each new row, unless the
+    dataset is built and the predicate is meant for later runs. Otherwise, or if a new row repeats
+    the cell of a row that stays, it raises a `DataError`; for other errors see `build`.
     """
     full_refresh = context.full_refresh
 

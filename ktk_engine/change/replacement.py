@@ -12,24 +12,21 @@ from ktk_engine.conditions.condition import Condition, TrueCondition
 class Replacement:
     """A change of rows that both executors can carry out: by equal columns and a condition.
 
-    A merge, a delete, rows replaced by a condition and the versions of a snapshot are all of this
-    form. Clauses of a statement, which may say anything in SQL, are a `RowChange`.
-
-    Attributes:
-        keys: columns in which a source row equals the stored rows that it matches; null equals
-            nothing. Without any, a stored row is matched if `where` is true for it.
-        where: which stored rows can be matched at all; the others stay.
-        updated: columns that take the source's value in a matched row; None lets the row go.
-        appends: whether every new row comes; else those whose keys no matched row has.
+    Merges, deletes, replacements by a condition and versions of a snapshot have this form. Clauses
+    in any SQL are a `RowChange`.
     """
 
+    # Equal in a source row and the stored rows that it matches; null equals nothing. Without keys,
+    # every stored row matches for which `where` is true.
     keys: tuple[str, ...] = ()
+    # Which stored rows can match; the others stay.
     where: Condition = field(default_factory=TrueCondition)
+    # Columns that matched rows take from the source; None lets the rows go.
     updated: tuple[str, ...] | None = None
-    appends: bool = True
+    appends: bool = True  # every new row comes; else those with a key of no matched row
 
     def frees(self, cells: Collection[str]) -> bool:
-        """Whether a stored row with the cell of a new row never stays beside it."""
+        """Whether no stored row with the cell of a new row stays."""
         if not cells:
             return True
         if self.updated is not None and self.appends:

@@ -41,18 +41,11 @@ from ktk_engine.write.write_result import RowChanges, WriteResult
 
 @dataclass(frozen=True)
 class Stage:
-    """A dataset as a change finds it, and the new rows.
+    """A dataset as a change finds it, and the new rows."""
 
-    Attributes:
-        write: what is to be written, as the gate let the new rows pass.
-        base: the dataset.
-        new: the new rows, with the columns that are stored; none where rows only go.
-        footers: what is known of files of other writers.
-    """
-
-    write: CheckedWrite
+    write: CheckedWrite  # as the gate let the new rows pass
     base: Snapshot
-    new: Rows
+    new: Rows  # with the stored columns; none where rows only go
     footers: FooterCache
 
     @property
@@ -67,18 +60,18 @@ class Stage:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The old columns that are stored on."""
+        """The old columns that stay stored."""
         committed = self.write.gate.committed.names
         return tuple(name for name in self.base.schema.names if name in committed)
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What addresses a cell of a cube's dataset; empty for a table."""
+        """The columns that address a cell of a cube's dataset; empty for a table."""
         return cell_columns(self.base)
 
     @property
     def changes_layout(self) -> bool:
-        """Whether a commit without any row would still change columns, indices or properties."""
+        """Whether a commit without rows would still change columns, indices or properties."""
         own, new = self.base.schema.names, names_of_columns(self.new)
         indices = {name for name in self.base.with_index if name in new}
         same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
@@ -87,13 +80,13 @@ class Stage:
         return not (same and noted)
 
     def goes_whole(self, change: Replacement, files: pa.Table) -> bool:
-        """Whether all rows of some files go, by partition values alone: none has to be read."""
+        """Whether partition values alone say that all rows of some files go, without a read."""
         if change.keys or change.updated is not None:
             return False
         return goes_whole(replace(self.base, file_table=files), change.where)
 
     def known_count(self, files: pa.Table) -> int | None:
-        """How many rows of some files readers see; None where cells may be overlaid."""
+        """How many rows readers see in some files; None where cells may be overlaid."""
         plan = plan_dataset(replace(self.base, file_table=files), self.write.state.version)
         if plan.datasets[0].overlaid or files["rows"].null_count:
             return None
@@ -104,13 +97,11 @@ class Stage:
         return affected_files(self.store, self.base, conditions)
 
     def types(self, files: pa.Table) -> pa.Schema:
-        """Decide the types in which old and new rows are stored, for both executors.
+        """The types in which old and new rows are stored, the same for both executors.
 
-        New rows of Spark decide for Spark's types. Those in Arrow leave the files' types where
-        both agree, else they take the containers of the columns' classes.
-
-        Args:
-            files: those whose rows are stored again.
+        `files` are those whose rows are stored again. New rows in Spark decide for Spark's types.
+        Rows in Arrow keep the files' types where these agree, else they take the containers of
+        their classes.
         """
         new = schema_of(self.new)
         if isinstance(self.new, ArrowRows):
@@ -136,15 +127,9 @@ class Stage:
         new_count: int,
         before: int,
     ) -> WriteResult:
-        """Put rows in the place of files, and count what became of them.
+        """Put rows in the place of the touched files, and count what became of them.
 
-        Args:
-            rows: what stays of the old rows, and the new rows.
-            types: see `put`.
-            touched: the files that go.
-            reads: what the rows depend on; see `WriteMode`.
-            new_count: number of new rows.
-            before: how many rows the files have that readers see.
+        `rows` are the new rows and the old ones that stay; `before` is how many rows readers saw.
         """
         result = self.put(rows, types, touched, reads)
         gone = before + new_count - result.rows
@@ -153,11 +138,7 @@ class Stage:
     def put(
         self, rows: Rows, types: pa.Schema, touched: pa.Table, reads: tuple[Conditions, ...]
     ) -> WriteResult:
-        """Put rows in the place of files; see `commit`. Its changes are not counted.
-
-        Args:
-            types: the columns, in the types to store.
-        """
+        """Put rows in the place of files without counting changes; see `commit`."""
         write = self._replacing(types, touched, reads)
         return replace(
             write_rows(write, rows),
@@ -180,7 +161,7 @@ class Stage:
     def _replacing(
         self, types: pa.Schema, touched: pa.Table, reads: tuple[Conditions, ...]
     ) -> CheckedWrite:
-        # A column that the model lacks cannot be configured: its index stays if it does.
+        # The configuration cannot name a column that the model lacks: its index stays with it.
         stays = set(self.kept) - set(names_of_columns(self.new))
         others = [name for name in self.base.with_index if name in stays]
         target = replace(self.target, indexes=(*self.target.indexes, *others))
@@ -197,9 +178,8 @@ def start_stage(
 ) -> Stage:
     """Check the new rows' columns against the dataset.
 
-    Raises:
-        ConfigurationError: the dataset is laid out in another way.
-        TypeClassError: columns break the rules of type classes.
+    Raises a `ConfigurationError` for another layout, and a `TypeClassError` for columns that break
+    the rules of type classes.
     """
     write = check_write(schema_of(rows), target, state, WriteMode("files"), context)
     given = names_of_columns(rows)
@@ -208,14 +188,7 @@ def start_stage(
 
 
 def condition_of(where: RowFilter, target: Target, schema: pa.Schema, zone: str) -> Condition:
-    """Give a filter as a condition on the columns of a dataset.
-
-    Args:
-        zone: that of timestamps which are written without one.
-
-    Raises:
-        ConfigurationError: it does not fit them; nothing was written.
-    """
+    """A filter as a condition on the columns of a dataset; see `RowFilter`."""
     try:
         return where.condition(schema, zone)
     except ConfigurationError as error:

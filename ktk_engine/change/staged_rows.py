@@ -26,20 +26,11 @@ from ktk_engine.write.write_context import WriteContext
 def merge_table(
     staging: Staging, target: Target, rows: pa.Table, key: Sequence[str], known: MetadataCache
 ) -> None:
-    """Let new rows take the place of the rows with their key; the others are added.
+    """Replace the rows of an existing table with the new rows' keys, and add the others.
 
-    Args:
-        staging: the commit that it is part of.
-        target: a table that exists.
-        rows: the new rows, with all columns of the table.
-        key: columns that tell rows apart; null matches nothing.
-        known: what is known of the store's files.
-
-    Raises:
-        DataError: a key occurs in several new rows; nothing was written.
-        ConfigurationError: a key column is missing or of a class that cannot be one, or the table
-            has constraints.
-        TypeClassError: see `build`.
+    The new rows have all columns; null keys match nothing. Raises a `DataError` for a repeated key,
+    and a `ConfigurationError` if a key column is missing or of an invalid class, or the table has
+    constraints. For other errors see `build`.
     """
     state, context = staging.state, WriteContext(staging.history)
     named, target = as_stored(rows, target, state, keeps_rows=True)
@@ -58,20 +49,11 @@ def merge_table(
 
 
 def delete_rows(staging: Staging, uuid: str, condition: Condition, known: MetadataCache) -> None:
-    """Take the rows out of a dataset for which a condition is true.
+    """Delete the rows of a dataset for which a condition is true.
 
-    Partition values, indices and statistics choose the files that may hold one. Where partition
-    columns alone decide for all of these, whole files go and none is read.
-
-    Args:
-        staging: the commit that it is part of.
-        uuid: the dataset.
-        condition: on its columns.
-        known: what is known of the store's files.
-
-    Raises:
-        LocalEngineError: the rows that stay in a file do not fit into memory piece by piece.
-        ConditionError: a literal is of another class than its column.
+    Partition values, indices and statistics choose the files to look at. Where partition columns
+    alone decide, whole files go without being read. Raises a `LocalEngineError` if a piece does not
+    fit into memory, and a `ConditionError` for a literal of another class than its column.
     """
     state, conditions = staging.state, conjuncts(condition)
     base = state.snapshot(uuid)

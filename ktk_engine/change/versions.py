@@ -10,25 +10,15 @@ from ktk_engine.types.identifier import find_name
 
 @dataclass(frozen=True)
 class Versions:
-    """The columns that tell the versions of a row apart; dbt's names unless configured.
+    """The columns that tell the versions of a row apart, with dbt's names by default."""
 
-    Attributes:
-        scd_id: identifies a version.
-        valid_from: since when it holds.
-        valid_to: until when; null, or `current`, in the version that holds now.
-        updated_at: when the source row was changed.
-        is_deleted: whether the version says that the row is gone; not every snapshot has it.
-        current: a SQL expression without columns; empty for null alone.
-        unique_key: how the configuration identifies a source row, for messages.
-    """
-
-    scd_id: str = "dbt_scd_id"
+    scd_id: str = "dbt_scd_id"  # identifies a version
     valid_from: str = "dbt_valid_from"
-    valid_to: str = "dbt_valid_to"
-    updated_at: str = "dbt_updated_at"
-    is_deleted: str = "dbt_is_deleted"
-    current: str = ""
-    unique_key: str = ""
+    valid_to: str = "dbt_valid_to"  # null, or `current`, in the version that holds now
+    updated_at: str = "dbt_updated_at"  # when the source row changed
+    is_deleted: str = "dbt_is_deleted"  # says that the row is gone; not every snapshot has it
+    current: str = ""  # an SQL expression without columns; empty for null
+    unique_key: str = ""  # of the configuration, for messages
 
     def spelled(self, columns: Sequence[str]) -> Versions:
         """The same, named as a dataset names its columns."""

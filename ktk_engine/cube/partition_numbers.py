@@ -32,7 +32,7 @@ def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
 
 
 def _is_ascending(values: pa.Array) -> bool:
-    """Whether each value is above the one before: as compacted files lie, one a partition."""
+    """Whether each value is above the one before, as with one compacted file per partition."""
     if values.null_count or len(values) < 2:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Cubes, tables and plans as HTML, for notebooks; every text is escaped."""
+"""Cubes, tables and plans as HTML for notebooks; every text is escaped."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ _TEXT = ' style="text-align: left"'
 
 
 def store_html(url: str, contents: Iterable[Summary]) -> str:
-    """Show what a store holds.
-
-    Args:
-        url: its address.
-        contents: its cubes and tables.
-    """
+    """Show what a store holds."""
     rows = [_summary(item) for item in contents]
     heads = ["name", "kind", "version", "datasets", "rows", "files", "size", "problem"]
     if not any(row[-1] for row in rows):
@@ -33,11 +28,7 @@ def store_html(url: str, contents: Iterable[Summary]) -> str:
 
 
 def cube_html(cube: CubeDescription) -> str:
-    """Show a cube or table: its datasets, how they are laid out, and their columns.
-
-    Args:
-        cube: the description.
-    """
+    """Show the datasets of a cube or table, their layout and their columns."""
     heads = ["dataset", "role", "dimensions", "partitioned by", "indexes", "rows", "files", "size"]
     datasets = _table(heads, map(_dataset, cube.datasets), ("rows", "files", "size"))
     if cube.specification is None and cube.kind == "table":
@@ -58,11 +49,7 @@ def cube_html(cube: CubeDescription) -> str:
 
 
 def plan_html(plan: Plan) -> str:
-    """Show how many files each step of planning leaves of each dataset.
-
-    Args:
-        plan: any plan.
-    """
+    """Show how many files of each dataset each step of planning leaves."""
     tiers = list(dict.fromkeys(step.tier for item in plan.datasets for step in item.steps))
     heads = ["dataset", "join", *tiers, "rows", "size", "where"]
     shown = _table(heads, (_funnel(item, tiers) for item in plan.datasets), heads[2:-1])
@@ -80,11 +67,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def history_html(entries: Iterable[HistoryEntry]) -> str:
-    """Show commits.
-
-    Args:
-        entries: the commits, newest first.
-    """
+    """Show commits in the given order."""
     return _table(HISTORY_HEADS, history_rows(entries), ("version", "rows", "files"))
 
 
@@ -121,7 +104,7 @@ def _role(item: DatasetDescription, name: str) -> str:
 
 
 def _funnel(item: DatasetPlan, tiers: Sequence[str]) -> list[str]:
-    """The files that each tier left, then what is read of those."""
+    """The files that each tier left, then what it reads of those."""
     left = {step.tier: step for step in item.steps}
     steps = [left.get(tier) for tier in tiers]
     files = ["" if step is None else number(step.files) for step in steps]
@@ -130,7 +113,7 @@ def _funnel(item: DatasetPlan, tiers: Sequence[str]) -> list[str]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """A table whose columns of numbers are aligned to the right."""
+    """A table whose numeric columns are right-aligned."""
     styles = [_NUMBER if head in numbers else _TEXT for head in heads]
     head = "".join(f"<th{s}>{escape(h)}</th>" for h, s in zip(heads, styles, strict=True))
     body = "".join(

@@ -1,4 +1,4 @@
-"""The history of a cube or table: what its log says, newest first."""
+"""The history of a cube or table from its log, newest first."""
 
 from __future__ import annotations
 
@@ -19,22 +19,12 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class DatasetChanged:
-    """What one commit did to one dataset.
+    """What one commit did to one dataset; None stands for what is unknown."""
 
-    Attributes:
-        dataset: its id within the cube, or the table's name.
-        operation: the verb, for instance `rebuild`.
-        rows: stored rows afterwards; None if unknown.
-        files: data files afterwards; 0 if it was removed.
-        bytes: their size in bytes; None if unknown.
-        rows_delta: change in rows; None if unknown.
-        files_delta: change in files; None if unknown.
-    """
-
-    dataset: str
-    operation: str
-    rows: int | None
-    files: int
+    dataset: str  # its id within the cube, or the table's name
+    operation: str  # for instance `rebuild`
+    rows: int | None  # after the commit, like `files` and `bytes`
+    files: int  # 0 if it was removed
     bytes: int | None
     rows_delta: int | None
     files_delta: int | None
@@ -42,30 +32,17 @@ class DatasetChanged:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One commit, for people.
-
-    Attributes:
-        version: its number in the log.
-        time: when it was committed; aware, UTC. None if nobody can tell.
-        commit: its id.
-        operation: its verbs.
-        changes: one a dataset, by name.
-        deleted: how many files a clean-up gave up.
-        history: what the writer noted: dbt node, invocation and the like.
-        problem: what is wrong with its log entry, of which nothing else is known then; empty if
-            nothing is.
-        tags: names that it has now.
-    """
+    """One commit, as users see it."""
 
     version: int
-    time: datetime | None
+    time: datetime | None  # aware, UTC; None if unknown
     commit: str
     operation: str
-    changes: tuple[DatasetChanged, ...]
-    deleted: int
-    history: Mapping[str, str]
-    problem: str = ""
-    tags: tuple[str, ...] = ()
+    changes: tuple[DatasetChanged, ...]  # one per dataset, by name
+    deleted: int  # number of files that a cleanup released
+    history: Mapping[str, str]  # what the writer noted: dbt node, invocation and the like
+    problem: str = ""  # what is wrong with the log entry, of which the rest is unknown then
+    tags: tuple[str, ...] = ()  # the tags that it has now
 
     def as_dict(self) -> dict[str, Any]:
         """Give the entry as data that JSON can hold."""
@@ -79,21 +56,10 @@ class HistoryEntry:
 
 
 def read_history(store: ObjectStore, name: str, limit: int | None = None) -> list[HistoryEntry]:
-    """List the commits of a cube or table, newest first.
+    """List the commits of a cube or table, also of a removed one, newest first.
 
-    Args:
-        store: where it lives.
-        name: the cube or table; also one that was removed.
-        limit: at most so many; None means all.
-
-    Returns:
-        One entry per version; a version whose log entry is missing, damaged or not what it was has
-        a problem instead of changes. Empty for what Kartothek wrote and this library never
-        changed.
-
-    Raises:
-        DatasetNotFoundError: nothing has this name.
-        FormatError: the newest log entry is damaged.
+    A version whose log entry is missing, damaged or changed has a problem instead of changes; a
+    damaged newest entry raises a `FormatError`. Empty for what only Kartothek wrote.
     """
     state = find_scope(store, name, removed=True)
     if limit is not None and (not isinstance(limit, int) or limit < 0):
@@ -101,7 +67,7 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
     if state.head is None or limit == 0:
         return []
     first = 1 if limit is None else max(state.version - limit + 1, 1)
-    # One more than shown: the first one's changes are told from it.
+    # One more than shown, to compute the changes of the first one.
     links = read_chain(store, state.scope, first - 1, state.version, state.head_sha256)
     shown = [
         _entry_of(state.scope, link, links[i - 1] if i else None)
@@ -114,11 +80,9 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
 
 
 def read_versions(store: ObjectStore, name: str) -> list[HistoryEntry]:
-    """List the versions that can still be read, newest first; see `read_history`.
+    """List the readable versions, newest first.
 
-    Raises:
-        DatasetNotFoundError: nothing has this name.
-        VersionGoneError: a log entry is missing or damaged, so that nobody can tell.
+    Raises a `VersionGoneError` if a missing or damaged log entry leaves that unknown.
     """
     state = find_scope(store, name, removed=True)
     known = set(readable_versions(state))
@@ -126,13 +90,7 @@ def read_versions(store: ObjectStore, name: str) -> list[HistoryEntry]:
 
 
 def history_entry(scope: LogScope, entry: LogEntry, before: Link | None) -> HistoryEntry:
-    """Describe one log entry.
-
-    Args:
-        scope: whose log.
-        entry: the entry.
-        before: the one before; None for the first.
-    """
+    """Describe one log entry; `before` is the previous one, None for the first."""
     return HistoryEntry(
         version=entry.version,
         time=entry.time,
@@ -180,16 +138,12 @@ HISTORY_HEADS = ["version", "time", "change", "by", "rows", "files"]
 
 
 def history_rows(entries: Iterable[HistoryEntry]) -> list[list[str]]:
-    """Give commits as texts by the columns of `HISTORY_HEADS`: one row per changed dataset.
-
-    Args:
-        entries: the commits.
-    """
+    """Give commits as texts by the columns of `HISTORY_HEADS`: one row per changed dataset."""
     return [row for entry in entries for row in _rows(entry)]
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:
-    """One row per changed dataset; version and time are in the first."""
+    """One row per changed dataset; only the first has version and time."""
     rows = [
         [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
         for item in entry.changes
@@ -209,6 +163,6 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
 
 
 def _by(entry: HistoryEntry) -> str:
-    """Who committed it and why; the rest is for --json."""
+    """Who committed it and why; only --json shows the rest."""
     who = entry.history.get("node") or entry.history.get("command", "")
     return ": ".join(filter(None, (who, entry.history.get("reason", ""))))

@@ -1,4 +1,4 @@
-"""Describes cubes and tables by what their documents know; opens no data file unless asked."""
+"""Describes cubes and tables by their documents, by default without opening a data file."""
 
 from __future__ import annotations
 
@@ -32,87 +32,52 @@ from ktk_engine.types.type_class import class_name
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """One dataset.
+    """One dataset; None stands for what is unknown, such as rows in files of another program."""
 
-    Attributes:
-        id: its name within the cube, or the table's name.
-        uuid: its uuid in the store.
-        role: `seed`, `enrichment` or `table`.
-        dimension_columns: those of the cube's dimensions that it has, in order.
-        partition_keys: how its files are laid out.
-        indexes: columns with a secondary index, sorted.
-        segments: of indices that are stored in segments: column -> number of `segments`, of
-            `pairs` of value and file, and of those that are of files that are `gone`, if asked.
-        rows: stored rows; None if unknown (files of another program).
-        files: data files; None if unknown.
-        bytes: their size in bytes; None if unknown.
-        partitions: physical partitions; None if unknown.
-        columns: column -> name of its type class, in the schema's order.
-        comment: what people say of it; empty for nothing.
-        column_comments: column -> what people say of it.
-        metadata: what else people and other programs note of it.
-        published: whether Kartothek readers see this version.
-        documented: the version that its document for Kartothek shows; None without one of ours.
-        documented_at: when that was committed, ISO 8601; empty if unknown.
-        documents: whether each commit writes it.
-        published_as: in which other formats every commit is published, sorted.
-        note: that another program wrote it; empty if it did not.
-        problem: why nobody can tell what it holds; empty if all is well.
-        relation: name by which SQL knows it.
-        built_by: the dbt node that builds it; empty if none does.
-    """
-
-    id: str
+    id: str  # its name within the cube, or the table's name
     uuid: str
-    role: str
-    dimension_columns: tuple[str, ...] = ()
+    role: str  # `seed`, `enrichment` or `table`
+    dimension_columns: tuple[str, ...] = ()  # its columns among the cube's dimensions, in order
     partition_keys: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()  # sorted
+    # column with a segmented index -> number of `segments`, of `pairs` of value and file, and, if
+    # requested, of pairs whose files are `gone`
     segments: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rows: int | None = None
     files: int | None = None
     bytes: int | None = None
-    partitions: int | None = None
+    partitions: int | None = None  # physical ones
+    # column -> name of its type class, in the schema's order
     columns: Mapping[str, str] | None = None
     comment: str = ""
     column_comments: Mapping[str, str] = field(default_factory=dict)
+    # what users and other programs note of it
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    published: bool = False
+    published: bool = False  # Kartothek readers see this version
+    # version in its Kartothek document; None without one that this library wrote
     documented: int | None = None
-    documented_at: str = ""
-    documents: bool = True
-    published_as: tuple[str, ...] = ()
-    note: str = ""
-    problem: str = ""
-    relation: str = ""
-    built_by: str = ""
+    documented_at: str = ""  # commit time of that version, ISO 8601; empty if unknown
+    documents: bool = True  # each commit writes the document
+    published_as: tuple[str, ...] = ()  # other formats in which every commit is published, sorted
+    note: str = ""  # says if another program wrote it
+    problem: str = ""  # why its contents are unknown; empty if all is well
+    relation: str = ""  # name in SQL
+    built_by: str = ""  # dbt node; empty without one
 
 
 @dataclass(frozen=True)
 class CubeDescription:
-    """A cube with its datasets, or a plain table.
-
-    Attributes:
-        name: its name.
-        kind: `cube` or `table`.
-        version: version of its log, 0 if it has none.
-        specification: what the cube is; None for a table, or while there is no seed dataset.
-        last_commit: the newest entry of the log, None if there is none.
-        datasets: the seed dataset first, then by name.
-        comments: name of a model of the cube -> what people say of it.
-        tags: names of versions, and their numbers.
-        problem: why there is no specification; empty if there is one, and for tables.
-    """
+    """A cube with its datasets, or a plain table."""
 
     name: str
-    kind: str
-    version: int
-    specification: CubeSpecification | None
+    kind: str  # `cube` or `table`
+    version: int  # of its log; 0 without one
+    specification: CubeSpecification | None  # None for a table, and without a seed dataset
     last_commit: HistoryEntry | None
-    datasets: tuple[DatasetDescription, ...]
-    comments: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, int] = field(default_factory=dict)
-    problem: str = ""
+    datasets: tuple[DatasetDescription, ...]  # the seed dataset first, then by name
+    comments: Mapping[str, str] = field(default_factory=dict)  # model of the cube -> comment
+    tags: Mapping[str, int] = field(default_factory=dict)  # tag -> version
+    problem: str = ""  # why there is no specification; empty for tables
 
     def as_dict(self) -> dict[str, Any]:
         """Give the description as data that JSON can hold."""
@@ -126,44 +91,26 @@ class CubeDescription:
 
 @dataclass(frozen=True)
 class Summary:
-    """A cube or table in the list of all.
-
-    Attributes:
-        name: its name.
-        kind: `cube` or `table`.
-        version: version of its log, 0 if it has none.
-        datasets: how many there are.
-        rows: of the seed dataset or table; None if unknown.
-        files: data files of all datasets; None if unknown.
-        bytes: their size in bytes; None if unknown.
-        changed: when it was last committed to, ISO 8601; empty if unknown.
-        problem: why it cannot be told what it holds; empty if all is well.
-    """
+    """A cube or table in the list of all; None stands for what is unknown."""
 
     name: str
-    kind: str
-    version: int = 0
+    kind: str  # `cube` or `table`
+    version: int = 0  # of its log; 0 without one
     datasets: int = 0
-    rows: int | None = None
-    files: int | None = None
+    rows: int | None = None  # of the seed dataset or table
+    files: int | None = None  # data files of all datasets
     bytes: int | None = None
-    changed: str = ""
-    problem: str = ""
+    changed: str = ""  # time of the last commit, ISO 8601; empty if unknown
+    problem: str = ""  # why its contents are unknown; empty if all is well
 
 
 def describe(
     store: ObjectStore, name: str, *, count_rows: bool = False, count_gone: bool = False
 ) -> CubeDescription:
-    """Describe a cube, or a plain table.
+    """Describe a cube or a plain table; a `DatasetNotFoundError` lists what exists.
 
-    Args:
-        store: where it lives.
-        name: the cube's name, or the table's.
-        count_rows: read the footers of other programs' files to count their rows.
-        count_gone: read the segments of indices to count the pairs of files that are gone.
-
-    Raises:
-        DatasetNotFoundError: nothing has this name; the message says what exists.
+    `count_rows` reads the footers of other programs' files. `count_gone` reads index segments to
+    count the pairs of files that are gone.
     """
     return describe_state(find_scope(store, name), count_rows=count_rows, count_gone=count_gone)
 
@@ -195,20 +142,15 @@ def describe_state(
 
 
 def describe_dataset(state: State, uuid: str) -> DatasetDescription:
-    """Describe one dataset; opens no data file.
+    """Describe one dataset without opening a data file.
 
-    Args:
-        state: the dataset's scope.
-        uuid: a dataset of it.
-
-    Raises:
-        ForeignWriterError: nobody can tell what it holds.
+    Raises a `ForeignWriterError` if another program left its contents unknown.
     """
     return _with_snapshot(state, uuid, state.snapshot(uuid), None, False, False)
 
 
 def list_contents(store: ObjectStore) -> list[Summary]:
-    """List the cubes and tables of a store with their sizes, as far as the logs know them."""
+    """List the cubes and tables of a store with their sizes, if the logs know them."""
     found = []
     for scope in present_scopes(store):
         kind = "cube" if scope.kind == "cube" else "table"
@@ -250,7 +192,7 @@ def _specification_dict(specification: CubeSpecification) -> dict[str, Any]:
 
 
 def _snapshot(state: State, uuid: str) -> Snapshot | None:
-    """What a dataset holds; of one with a problem, what the log says."""
+    """What a dataset holds; for one with a problem, what the log says."""
     item = state.datasets[uuid]
     if not item.problem:
         return state.snapshot(uuid)
@@ -275,7 +217,7 @@ def _specification(
 
 
 def _comments(state: State) -> dict[str, str]:
-    """What people say of the virtual tables over a cube."""
+    """Comments of the virtual tables of a cube."""
     if state.scope.kind != "cube":
         return {}
     names = [view_name(name) for name in state.store.list_names(VIEW_FOLDER)]
@@ -357,7 +299,7 @@ def _segments(
 
 
 def _documented_at(state: State, item: DatasetState) -> str:
-    """When the version was committed that a document shows."""
+    """When the version in a document was committed."""
     if item.stamp is None or state.head is None:
         return ""
     if item.stamp.version == state.version:
@@ -365,7 +307,7 @@ def _documented_at(state: State, item: DatasetState) -> str:
     try:
         return read_entry(state.store, state.scope, item.stamp.version)[0].time.isoformat()
     except KtkError:
-        return ""  # `check` says what is wrong with the log
+        return ""  # `check` reports what is wrong with the log
 
 
 def _is_published(item: DatasetState) -> bool:

@@ -1,4 +1,4 @@
-"""When the rows of a dataset last changed, as its log or its document says."""
+"""When the rows of a dataset last changed, by its log or its document."""
 
 from __future__ import annotations
 
@@ -15,39 +15,19 @@ _SAME_ROWS = frozenset({"compact", "comment", "index", "properties"})
 
 
 def changed_at(state: State, uuid: str) -> datetime:
-    """Tell when the rows of a dataset last changed; opens no data file.
+    """Tell when rows last changed, by the store's clock (aware, UTC), without opening a data file.
 
-    What another program wrote changed when its document was written.
-
-    Args:
-        state: the dataset's scope.
-        uuid: the dataset.
-
-    Returns:
-        The time by the store's clock; aware, UTC.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ForeignWriterError: nobody can tell what it holds.
+    For a dataset of another program it is the time of its document.
     """
     entry = last_change(state, uuid)
     return _written_at(state.store, uuid) if entry is None else entry.time
 
 
 def last_change(state: State, uuid: str) -> LogEntry | None:
-    """Find the commit that last changed a dataset's rows, not their files, comments or indices.
+    """Find the commit that last changed a dataset's rows, not its files, comments or indices.
 
-    Args:
-        state: the dataset's scope.
-        uuid: a dataset of it.
-
-    Returns:
-        The log entry; None if another program wrote the dataset.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ForeignWriterError: nobody can tell what it holds.
-        FormatError: a log entry that could tell is damaged.
+    None if another program wrote the dataset. Raises a `ForeignWriterError` if its contents are
+    unknown, or a `FormatError` if a log entry that could tell is damaged.
     """
     item = state.dataset(uuid)
     if item.entry is None or item.foreign:
@@ -76,7 +56,7 @@ def _entry(state: State, version: int) -> LogEntry | None:
 
 
 def _written_at(store: ObjectStore, uuid: str) -> datetime:
-    """When a document was written; where both forms exist, JSON counts, as for readers."""
+    """When a document was written; if both forms exist, JSON counts, as for readers."""
     for key in (document_key(uuid), msgpack_document_key(uuid)):
         for info in store.list(key):
             if info.key == key:

@@ -1,4 +1,4 @@
-"""How large datasets are: rows, files, bytes, partitions; of our files from documents alone."""
+"""How large datasets are: rows, files, bytes, partitions; for our files from documents alone."""
 
 from __future__ import annotations
 
@@ -13,19 +13,12 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class DatasetStats:
-    """The size of one dataset, or of several together.
+    """The size of one dataset, or of several together."""
 
-    Attributes:
-        rows: stored rows, overlaid ones included.
-        files: data files.
-        bytes: their size in bytes.
-        partitions: physical partitions with a file; a dataset that has no partition columns is one.
-    """
-
-    rows: int
+    rows: int  # stored rows, including overlaid ones
     files: int
     bytes: int
-    partitions: int
+    partitions: int  # physical ones with a file; 1 for a dataset without partition columns
 
     def as_dict(self) -> dict[str, Any]:
         """Give them as data that JSON can hold."""
@@ -33,20 +26,9 @@ class DatasetStats:
 
 
 def collect_stats(state: State, snapshots: Mapping[str, Snapshot]) -> dict[str, DatasetStats]:
-    """Tell how large datasets are.
+    """Tell how large datasets are, by the given names in their order.
 
-    Opens nothing but the footers of files whose rows no snapshot knows: those of other programs.
-
-    Args:
-        state: the scope at some version.
-        snapshots: datasets of it, by any name.
-
-    Returns:
-        The sizes, by the same names in the same order.
-
-    Raises:
-        FormatError: a footer is damaged.
-        ObjectNotFoundError: a file is missing.
+    Opens only footers of files of other programs, whose rows no snapshot knows.
     """
     with state.reading():
         return {name: _stats(state.store, snapshot) for name, snapshot in snapshots.items()}
@@ -76,21 +58,21 @@ def _stats(store: ObjectStore, snapshot: Snapshot) -> DatasetStats:
 
 
 def partition_count(snapshot: Snapshot) -> int:
-    """Folders with files, counted without Arrow's grouping, which would import pandas."""
+    """Number of folders with files, without Arrow's grouping, which would import pandas."""
     if not snapshot.partition_keys:
         return 1 if snapshot.file_table.num_rows else 0
     return len({label.rpartition("/")[0] for label in snapshot.labels})
 
 
 def listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
-    """Size of files whose sizes nobody noted, by one listing."""
+    """Size of files without recorded sizes, by one listing."""
     keys = set(snapshot.file_column("key").to_pylist())
     sizes = [info.size for info in store.list(f"{snapshot.uuid}/") if info.key in keys]
     return sum(sizes) if len(sizes) == len(keys) else None
 
 
 def footer_rows(store: ObjectStore, snapshot: Snapshot) -> int:
-    """Rows of files that nobody counted, by their footers."""
+    """Rows of files without recorded counts, from their footers."""
     from ktk_engine.files.footers import FooterCache
 
     keys = snapshot.file_column("key").to_pylist()

@@ -25,38 +25,20 @@ _FILES_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class DistinctValues:
-    """The distinct values of a column in each of some files.
+    """The distinct values of a column in each of some files."""
 
-    Attributes:
-        values: one a value and file.
-        labels: the file's label, likewise.
-        nulls: number of rows without a value.
-    """
-
-    values: pa.ChunkedArray
-    labels: pa.ChunkedArray
-    nulls: int
+    values: pa.ChunkedArray  # one per value and file
+    labels: pa.ChunkedArray  # the file of each value
+    nulls: int  # rows without a value
 
 
 def pairs_of_files(
     store: ObjectStore, base: Snapshot | None, files: pa.Table, column: pa.Field
 ) -> Iterator[tuple[pa.Array, int, str]]:
-    """Read a column, and nothing else, of each file that has it.
+    """The distinct values of a column in each file that has it, with the file's number and label.
 
-    Args:
-        store: where the files lie.
-        base: the dataset, if its rules matter.
-        files: rows of its table of files.
-        column: its name and its committed type; none of the partition columns. A file that
-            lacks it has no value in it.
-
-    Yields:
-        The distinct values of a file, its number and its label.
-
-    Raises:
-        DataError: the dataset belongs to a cube, and a row has no value in the column.
-        FormatError: a file is damaged.
-        ObjectNotFoundError: a file is missing.
+    With a `base` that belongs to a cube, raises a `DataError` if a row has no value in the column.
+    Raises a `FormatError` if a file is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     nulls = 0
     for start in range(0, files.num_rows, _FILES_AT_ONCE):
@@ -80,16 +62,9 @@ def pairs_of_files(
 
 
 def distinct_values(store: ObjectStore, files: pa.Table, column: pa.Field) -> DistinctValues:
-    """Read the distinct values of a column in each file, and nothing else of it.
+    """Read the distinct values of a column in each file, and nothing else.
 
-    Args:
-        store: where the files lie.
-        files: rows of a snapshot's table of files.
-        column: its name and its committed type.
-
-    Raises:
-        FormatError: a file is damaged.
-        ObjectNotFoundError: a file is missing.
+    Raises a `FormatError` if a file is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     found = _distinct(store, files, column)
     labels: list[str] = files["label"].to_pylist()
@@ -102,7 +77,7 @@ def distinct_values(store: ObjectStore, files: pa.Table, column: pa.Field) -> Di
 
 
 def _distinct(store: ObjectStore, files: pa.Table, column: pa.Field) -> list[tuple[pa.Array, int]]:
-    """The distinct values of a column in each file, and how many rows have none."""
+    """The distinct values of a column in each file, and the number of rows without one."""
     keys: list[str] = files["key"].to_pylist()
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(lambda *item: _values(store, column, *item), keys, digests_of(files)))
@@ -111,7 +86,7 @@ def _distinct(store: ObjectStore, files: pa.Table, column: pa.Field) -> list[tup
 def _values(
     store: ObjectStore, column: pa.Field, key: str, digest: FileDigest | None
 ) -> tuple[pa.Array, int]:
-    """The distinct values of a file's column, and how many rows have none."""
+    """The distinct values of a file's column, and the number of rows without one."""
     table = read_data_file(store, key, digest, [column.name])
     if column.name not in table.column_names:
         return pa.nulls(0, column.type), table.num_rows

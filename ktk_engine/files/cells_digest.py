@@ -1,4 +1,4 @@
-"""The digest of the cells of a file: two files with the same one hold the same cells in order."""
+"""The digest of a file's cells: files with the same digest hold the same cells in order."""
 
 from __future__ import annotations
 
@@ -17,28 +17,19 @@ from ktk_engine.types.to_container import to_container
 
 
 class CellsDigest:
-    """Digests the cells of a file while it is written, however its rows are cut into pieces.
+    """Digests the cells of a file while it is written, whatever pieces its rows come in.
 
-    Values count as they are compared, in the containers of their classes: columns of different
-    physical types may hold the same cells. What cannot be digested (nulls, nested values) has none.
+    Values are digested in the containers of their classes, as they are compared: columns of
+    different physical types may hold the same cells. Nulls and nested values have no digest.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Begin with no cells.
-
-        Args:
-            names: the columns that address a cell, partition columns apart; may be empty.
-        """
         self._names = tuple(names)
         self._parts: dict[str, dict[str, Any]] = {}
         self._known = bool(names)
 
     def add(self, rows: pa.Table) -> None:
-        """Take the rows that come next.
-
-        Args:
-            rows: at least the columns.
-        """
+        """Add the next rows."""
         for name in self._names if self._known else ():
             pieces = _pieces(rows[name])
             if pieces is None:
@@ -60,7 +51,7 @@ class CellsDigest:
 
 
 def _pieces(column: pa.ChunkedArray) -> dict[str, Any] | None:
-    """The bytes of values without nulls, by what they are; None if nobody says which."""
+    """The bytes of values without nulls, by kind; None if they cannot be digested."""
     try:
         values = to_container(column)
     except DataError:  # finer than any container

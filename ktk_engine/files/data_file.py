@@ -1,4 +1,4 @@
-"""Reads data files by pyarrow and verifies what it reads."""
+"""Reads data files with pyarrow and verifies what it reads."""
 
 from __future__ import annotations
 
@@ -19,19 +19,9 @@ _BUFFER_BYTES = 1 << 20
 def read_footer(
     store: ObjectStore, key: str, digest: FileDigest | None = None
 ) -> tuple[pq.FileMetaData, pa.Schema, int]:
-    """Read what a file says of itself.
+    """Read a file's footer, the physical types of its columns, and its size in bytes.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        digest: what was recorded of it; None if nothing was.
-
-    Returns:
-        Its footer, the physical types of its columns, and its size in bytes.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    Raises a `FormatError` if the file is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     with named_damage(store, key):
         # A damaged footer can end the process within Arrow, so it is verified before it is parsed.
@@ -51,17 +41,9 @@ def read_data_file(
     digest: FileDigest | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Read columns of a file: its footer is verified by the digest, pages by their checksums.
+    """Read columns of a file: the digest verifies its footer, checksums verify its pages.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        digest: what was recorded of it; None if nothing was.
-        columns: which columns; those that the file lacks are left out. None means all.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    Columns that the file lacks are left out. Raises as `read_footer` does.
     """
     metadata, schema, _ = read_footer(store, key, digest)
     names = [name for name in schema.names if columns is None or name in columns]
@@ -78,26 +60,14 @@ def read_row_groups(
     groups: Sequence[int] | None = None,
     use_threads: bool = True,
 ) -> pa.Table:
-    """Read columns of some row groups of a file whose footer is known and verified.
+    """Read columns of some row groups of a file whose footer `read_footer` has verified.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        metadata: its footer, of `read_footer`.
-        schema: its physical types, of `read_footer`.
-        digest: what was recorded of it; None if nothing was.
-        columns: columns that it has.
-        groups: numbers of row groups in ascending order; None means all.
-        use_threads: decode columns in several threads.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    `groups` ascend; None means all. Raises as `read_footer` does.
     """
     names = list(columns)
     chosen = list(range(metadata.num_row_groups) if groups is None else groups)
     with named_damage(store, key):
-        # How many values a page of nested values holds is in its header, which has no checksum.
+        # The number of nested values in a page is in its header, which has no checksum.
         if digest is not None and has_nested(schema, names):
             source = pa.BufferReader(arrow_memory(read_whole(store, key, digest)))
         else:
@@ -118,27 +88,14 @@ def iter_row_groups(
     use_threads: bool = False,
     digest: FileDigest | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Read columns of some row groups piece by piece, in memory that their size does not matter to.
+    """Read columns of some row groups in batches, in memory that does not depend on their size.
 
-    Anyone who asks for nested columns of a file with a digest verifies its content before: how many
-    values a page of them holds is in its header, which has no checksum.
-
-    Args:
-        store: where it lies.
-        key: its key.
-        metadata: its footer, of `read_footer`.
-        columns: columns that it has.
-        groups: numbers of row groups in ascending order.
-        batch_rows: the most rows of a piece.
-        use_threads: decode columns in several threads.
-        digest: what was recorded of it, which tells its size; None if nothing was.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    Callers verify the content of a file with a digest before they read nested columns of it: the
+    number of values in a page of them is in its header, which has no checksum. Raises as
+    `read_footer` does.
     """
     names, count = list(columns), 0
-    # What is fetched at once from a remote store stays in memory while it is read.
+    # Row groups that a remote store fetches at once stay in memory while they are read.
     for together in [[group] for group in groups] if store.is_remote else [list(groups)]:
         with ExitStack() as stack:
             with named_damage(store, key):
@@ -157,12 +114,7 @@ def iter_row_groups(
 
 
 def has_nested(schema: pa.Schema, columns: Iterable[str]) -> bool:
-    """Tell whether some columns are nested.
-
-    Args:
-        schema: the physical types of a file.
-        columns: columns that it has.
-    """
+    """Whether any of the columns is nested."""
     return any(pat.is_nested(schema.field(name).type) for name in columns)
 
 
@@ -182,16 +134,7 @@ def _open(
 def chunk_ranges(
     metadata: pq.FileMetaData, columns: Sequence[str], groups: Iterable[int]
 ) -> list[tuple[int, int]]:
-    """Say where columns of row groups lie in a file.
-
-    Args:
-        metadata: its footer.
-        columns: columns that it has.
-        groups: numbers of row groups.
-
-    Returns:
-        Start and length of each column in each row group, in bytes.
-    """
+    """Start and length in bytes of each column in each row group."""
     paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     nested = tuple(f"{name}." for name in columns)
     wanted = [n for n, path in enumerate(paths) if path in columns or path.startswith(nested)]

@@ -10,21 +10,13 @@ from ktk_engine.format.file_digest import FileDigest, shorten
 
 
 class DigestingSink:
-    """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`.
+    """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`."""
 
-    Attributes:
-        closed: False, as its owner closes the file. Arrow asks before each write and takes any
-            exception for a yes: in a property it would swallow a Ctrl-C.
-    """
-
+    # The file's owner closes it. Arrow reads this before each write and takes any exception for a
+    # yes: a property here would swallow a Ctrl-C.
     closed = False
 
     def __init__(self, file: pa.NativeFile) -> None:
-        """Wrap a file that nothing was written to yet.
-
-        Args:
-            file: where the bytes go; the caller, who opened it, closes it.
-        """
         self._file = file
         self._whole = hashlib.sha256()
         self._tail = hashlib.sha256()
@@ -51,10 +43,10 @@ class DigestingSink:
         """Do nothing: the file's owner closes it."""
 
     def begin_tail(self) -> None:
-        """Say that the last page is written: what follows is the tail."""
+        """Mark the end of the last page: what follows is the tail."""
         self._tail_start = self._size
 
     def digest(self) -> FileDigest:
-        """What is to be recorded of the file."""
+        """The digest to record for the file."""
         tail = self._size - (self._tail_start or 0)
         return FileDigest(self._size, tail, shorten(self._tail), shorten(self._whole))

@@ -1,4 +1,4 @@
-"""Statistics of the rows of a data file, as snapshots keep them: bounds and numbers of nulls."""
+"""Statistics of the rows of a data file, as snapshots store them: bounds and null counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 64
 
 
 def statistics_of(table: pa.Table) -> dict[str, Any]:
-    """Smallest and largest value and number of nulls of each column, as Arrow scalars."""
+    """Smallest and largest value and null count of each column, as Arrow scalars."""
     found: dict[str, Any] = {}
     for name in table.column_names:
         column = table[name]
@@ -25,14 +25,14 @@ def statistics_of(table: pa.Table) -> dict[str, Any]:
 
 
 def columns_with_nan(table: pa.Table) -> Iterator[str]:
-    """Columns of floats in which a value is NaN."""
+    """Columns of floats that hold NaN."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(computable(column))).as_py():
             yield name
 
 
 def computable(values: Any) -> Any:
-    """In a type that Arrow computes with: wider numbers, and what extension types store."""
+    """Values in a type that Arrow computes with: wider numbers, storage of extension types."""
     t = values.type
     if isinstance(t, pa.BaseExtensionType):
         return computable(values.cast(t.storage_type))
@@ -68,12 +68,12 @@ def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> dict[str
 
 
 def shortened(value: pa.Scalar, side: str) -> Any:
-    """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
+    """Shorten a long text: a prefix is a lower bound, and a long upper bound becomes unknown."""
     t = value.type
     fixed = pa.types.is_fixed_size_binary(t)
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
     if not (fixed or any(is_text(t) for is_text in (*texts, pa.types.is_large_binary))):
-        return value  # Python has no dates as far from now as Arrow
+        return value  # Python lacks some of the dates of Arrow
     plain = value.as_py()
     if plain is not None and len(plain) > _LONGEST:
         return plain[:_LONGEST] if side == "min" and not fixed else None

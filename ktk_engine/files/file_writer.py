@@ -1,10 +1,9 @@
 """Writes sorted rows as parquet files, inside Spark's Python workers.
 
-Needs pyarrow and the store only, so that it can be shipped to a cluster. One pass over the rows
-writes the files and gathers statistics, index values, duplicate cells, nulls and values that do
-not fit; findings are rows of the report, since a worker's traceback is not a message for a person.
-
-See docs/design/writing.md, Writing files.
+Needs only pyarrow and the store, so that it can be shipped to a cluster. One pass over the rows
+writes the files and gathers statistics, index values, and rows that break a rule. These are rows of
+the report, since a worker's traceback is no message for users. See docs/design/writing.md, Writing
+files.
 """
 
 from __future__ import annotations
@@ -39,61 +38,40 @@ from ktk_engine.types.calendar import beyond_calendar
 from ktk_engine.types.exact_cast import cast_exactly
 from ktk_engine.types.type_class import plain_type
 
-# A reader that takes a row group as one piece needs this, and a few copies of it.
+# A reader that loads a whole row group needs this memory, and a few copies of it.
 ROW_GROUP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class WriteJob:
-    """What the workers need to know to write one dataset.
-
-    Attributes:
-        store: where to write.
-        uuid: the dataset.
-        commit: id of the commit; part of every file's name.
-        schema: what to store, by column; payload keeps this width. Partition columns included.
-        partition_keys: the columns by which files are laid out; rows arrive sorted by them.
-        cell_columns: dimension columns; with the partition columns they address a cell, rows
-            arrive sorted by them, and no two may be equal. Empty: duplicates are fine.
-        clustered_by: further columns by which rows arrive sorted; duplicates are fine.
-        required_columns: columns that must not be null.
-        index_columns: columns whose distinct values are reported for each file.
-        segments: where a task puts segments of indices that have many values; None reports all.
-        compression: Parquet codec.
-        row_group_rows: the most rows in a row group.
-        row_group_bytes: the most bytes of a row group before it is encoded; one row may have more.
-        file_rows: after how many rows a partition's next file begins, a multiple of
-            `row_group_rows`; None does not count them.
-        file_bytes: from how many bytes on a partition's next file begins.
-        tasks: into how many tasks the rows are dealt; None leaves it to Spark.
-        bucket_by: columns by which the rows of a partition are dealt to several tasks.
-        num_buckets: to how many.
-        step: which of the commit's writes to this dataset it is, from 0 on.
-    """
+    """What the workers need to know to write one dataset."""
 
     store: ObjectStore
     uuid: str
-    commit: str
-    schema: pa.Schema
+    commit: str  # in every file's name
+    schema: pa.Schema  # columns to store, partition columns included
+    # the columns by which files are laid out; rows arrive sorted by them
     partition_keys: tuple[str, ...] = ()
+    # Dimension columns, which address a cell together with the partition columns. Rows arrive
+    # sorted by them, and no two may be equal. Without any, duplicates are fine.
     cell_columns: tuple[str, ...] = ()
-    clustered_by: tuple[str, ...] = ()
-    required_columns: tuple[str, ...] = ()
-    index_columns: tuple[str, ...] = ()
-    segments: SegmentPlace | None = None
+    clustered_by: tuple[str, ...] = ()  # rows arrive sorted by these too; duplicates are fine
+    required_columns: tuple[str, ...] = ()  # must not be null
+    index_columns: tuple[str, ...] = ()  # distinct values are reported per file
+    segments: SegmentPlace | None = None  # for indices with many values; None reports all
     compression: str = "zstd"
-    row_group_rows: int = 131_072
-    row_group_bytes: int = ROW_GROUP_BYTES
-    file_rows: int | None = None
-    file_bytes: int = 512 * 1024 * 1024
-    tasks: int | None = None
-    bucket_by: tuple[str, ...] = ()
-    num_buckets: int = 1
-    step: int = 0
+    row_group_rows: int = 131_072  # at most
+    row_group_bytes: int = ROW_GROUP_BYTES  # at most, before encoding; one row may have more
+    file_rows: int | None = None  # limit per file, a multiple of `row_group_rows`
+    file_bytes: int = 512 * 1024 * 1024  # from this size on, a partition's next file begins
+    tasks: int | None = None  # None leaves the number to Spark
+    bucket_by: tuple[str, ...] = ()  # deal the rows of a partition to several tasks
+    num_buckets: int = 1  # the number of these tasks
+    step: int = 0  # number of the commit's write to this dataset, from 0 on
 
     @property
     def name(self) -> str:
-        """What the names of its files begin with; no other write has it."""
+        """The start of its files' names, which no other write has."""
         return f"{self.commit}.{self.step}" if self.step else self.commit
 
     @property
@@ -103,27 +81,18 @@ class WriteJob:
 
     @property
     def plain_schema(self) -> pa.Schema:
-        """The columns without dictionary encodings, which exist in files only."""
+        """The columns without dictionary encodings, which exist only in files."""
         return pa.schema([field.with_type(plain_type(field.type)) for field in self.schema])
 
 
 def write_files(
     batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Write one task's rows, one file per partition, and report on them.
+    """Write one task's rows, one file per partition, and yield rows of `REPORT_SCHEMA`.
 
-    Args:
-        batches: the rows, sorted by partition and cell columns.
-        job: what to do with them.
-        task: number of the task.
-        attempt: tells this run of the task from all others, which may write at the same time
-            or may have died with files behind them; it is part of every file's name.
-
-    Yields:
-        Rows of `REPORT_SCHEMA`, once it has said them of many files: `file`s and their
-        `statistics`, an `index` for each index column or `segment`s of all files, a `finding` for
-        each rule that rows break, a `failure` of the store, what is `unsupported` by Arrow. After
-        any of the last three nothing more is written.
+    `attempt` is in every file's name, since another run of the task may write at the same time or
+    may have died. After a `finding`, a `failure` of the store or an `unsupported` column, nothing
+    more is written.
     """
     writer = _TaskWriter(job, task, attempt)
     try:
@@ -134,7 +103,7 @@ def write_files(
         writer.close_file()
         writer.close_indices()
     except StoreError as error:
-        # A traceback of Spark's would be no message for a person.
+        # A Spark traceback is no message for users.
         writer.reports.add({"kind": FAILURE, "payload": error.message.to_json().encode()})
     except pa.ArrowNotImplementedError as error:
         found = f"Arrow {pa.__version__} cannot write a column: {error}"
@@ -146,7 +115,7 @@ def write_files(
 
 @dataclass
 class _TaskWriter:
-    """State of one task: the open file, the rows that wait for it, what was found."""
+    """State of one task: the open file, the rows that wait for it, the findings."""
 
     job: WriteJob
     task: int
@@ -171,7 +140,7 @@ class _TaskWriter:
         }
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take a batch: check it, cut it at partition borders, pass the pieces on."""
+        """Check a batch, cut it at partition borders, and pass the pieces on."""
         table = self._cast(pa.Table.from_batches([batch]))
         if table is None:
             return
@@ -192,7 +161,7 @@ class _TaskWriter:
                 self._wait(part)
 
     def _wait(self, part: pa.Table) -> None:
-        """Take rows of the file that is open, and write what fills a row group."""
+        """Hold rows of the open file, and write what fills a row group."""
         size = part.nbytes
         while self.waiting_rows and self.waiting_bytes + size > self.job.row_group_bytes:
             self._flush(self.waiting_rows)
@@ -203,7 +172,7 @@ class _TaskWriter:
             self._flush(self.job.row_group_rows)
 
     def close_file(self) -> None:
-        """Write what waits and finish the open file."""
+        """Write the held rows and finish the open file."""
         if not self.findings:
             while self.waiting_rows:
                 self._flush(self.waiting_rows)
@@ -224,7 +193,7 @@ class _TaskWriter:
             self.open_file = None
 
     def report(self) -> Iterator[pa.RecordBatch]:
-        """All rows about this task that are left."""
+        """The remaining report rows of this task."""
         for item in self.findings.values():
             said = json.dumps(item).encode()
             self.reports.add({"kind": FINDING, "column": item["column"], "payload": said})
@@ -236,7 +205,7 @@ class _TaskWriter:
             self.open_file = None
 
     def _flush(self, count: int) -> None:
-        """Write the first rows that wait as a row group, no more than the file may hold."""
+        """Write the first held rows as a row group, at most as many as the file may hold."""
         if self.job.file_rows is not None:
             written = self.open_file.rows if self.open_file is not None else 0
             count = min(count, self.job.file_rows - written)
@@ -264,7 +233,7 @@ class _TaskWriter:
         return f"{self.job.name}-{self.task}-{self.attempt}-{self.count}"
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
-        """Bring columns to the types to store, exactly; values that do not fit are findings."""
+        """Cast columns to the types to store, exactly; values that do not fit are findings."""
         columns, fits = [], True
         schema = self.job.plain_schema
         for target in schema:
@@ -290,7 +259,7 @@ class _TaskWriter:
                 self._find("null", name, self._telling(table, name), pc.is_null(column))
 
     def _check_duplicates(self, table: pa.Table) -> None:
-        """Rows arrive sorted, so equal cells are neighbours, also across batches."""
+        """Report equal cells, which are neighbours in sorted rows, also across batches."""
         if not self.job.cell_columns:
             return
         names = [*self.job.partition_keys, *self.job.cell_columns]
@@ -305,7 +274,7 @@ class _TaskWriter:
             self._find("duplicate", ", ".join(names), cells.slice(1), equal)
 
     def _check_path(self, path: str, piece: pa.Table) -> None:
-        """Refuse partition values that are too long for the name of a folder."""
+        """Report partition values that are too long for the name of a folder."""
         problem = path_problem(self.job.partition_keys, path) if path != self.path else None
         if problem is not None:
             column, reason = problem
@@ -313,7 +282,7 @@ class _TaskWriter:
             self.findings.setdefault(("path", column), known)["count"] += piece.num_rows
 
     def _telling(self, table: pa.Table, column: str) -> pa.Table:
-        """The columns that tell a person which row is meant."""
+        """The columns that identify a row for people."""
         names = dict.fromkeys([*self.job.partition_keys, *self.job.cell_columns, column])
         return table.select(list(names))
 
@@ -343,7 +312,7 @@ class _TaskWriter:
         self._find("value", target.name, rows, mask, error=error, type=str(stored))
 
     def _pieces(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Cut rows at partition borders; a loop over partitions, not over rows."""
+        """Cut rows at partition borders; loops over partitions, not over rows."""
         keys = self.job.partition_keys
         data = table.drop_columns(list(keys)) if keys else table
         if not keys:
@@ -388,13 +357,13 @@ class _OpenFile:
             compression=job.compression,
             use_dictionary=[f.name for f in self.schema if _has_dictionary(f.type)],
             coerce_timestamps="us",
-            write_statistics=self.stored.names,  # not those within nested columns
+            write_statistics=self.stored.names,  # not fields of nested columns
             write_page_index=True,
             write_page_checksum=True,
         )
 
     def write(self, table: pa.Table) -> None:
-        """Write rows as a row group and take their statistics."""
+        """Write rows as a row group and add their statistics."""
         stored = table if self.stored == self.schema else table.cast(self.stored)
         with self._failing():
             self._writer.write_table(stored, row_group_size=table.num_rows)
@@ -410,7 +379,7 @@ class _OpenFile:
         return self._sink.tell()
 
     def close(self) -> tuple[dict[str, Any], dict[str, pa.Scalar]]:
-        """Finish the file; gives what is reported of it, and its statistics."""
+        """Finish the file; returns its report row and its statistics."""
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()
@@ -433,8 +402,8 @@ class _OpenFile:
     def _drop_bounds_beside_nan(self) -> None:
         """End the file with a footer without the bounds of row groups that hold NaN.
 
-        Parquet's bounds leave NaN out, and Spark, to which NaN is the largest number, would skip
-        these row groups. The number of nulls stays: Kartothek needs statistics of every column.
+        Parquet's bounds leave NaN out, and Spark, which sorts NaN as the largest number, would skip
+        these row groups. Null counts stay: Kartothek needs statistics of every column.
         """
         if not self._with_nan:
             return
@@ -444,14 +413,14 @@ class _OpenFile:
         self._sink.write(footer_without_bounds(footer, chunks))
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
-        self._writer.is_open = False  # else it would write a footer when it is collected
+        """Remove the unfinished file."""
+        self._writer.is_open = False  # else garbage collection would write a footer
         error = RuntimeError("abandoned")
         self._stream.__exit__(RuntimeError, error, None)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Let the store say what went wrong with its file: it knows where that is."""
+        """Raise the store's own error for its file, which names the place."""
         try:
             yield
         except BaseException as error:
@@ -460,7 +429,7 @@ class _OpenFile:
 
 
 def _of_bytes(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Cut rows into parts that do not exceed a size in bytes; a single larger row is a part."""
+    """Cut rows into parts up to a size in bytes; a single larger row is a part."""
     if table.num_rows < 2 or table.nbytes <= most:
         yield table
         return

@@ -1,8 +1,8 @@
-"""What the footers of data files say, for files of which a snapshot says nothing.
+"""What the footers of data files say, for files that the snapshot does not describe.
 
-Our own snapshots hold it all. Of files that another program wrote only the footers know rows,
-statistics and physical types: they are read in parallel, once for the life of a store object,
-since a data file never changes under its key.
+Snapshots of this library hold it all. For other programs' files, only the footers have rows,
+statistics and physical types. They are read in parallel, once for the life of a store object, since
+a data file never changes under its key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ktk_engine.types.type_class import is_list
 _THREADS = 16
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
 _ANNOTATION = re.compile(r"\(([A-Za-z0-9]+)[^\n]*\)(?: \{|;)$", re.MULTILINE)
-# Whether Spark reads a column of theirs, its Arrow type tells.
+# Known annotations: the Arrow type tells whether Spark reads a column.
 _ANNOTATIONS = frozenset(
     {"BSON", "Date", "Decimal", "Enum", "Float16", "Int", "JSON", "List", "Map", "String", "Time"}
     | {"Timestamp", "UUID"}
@@ -40,24 +40,17 @@ _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
 
 @dataclass(frozen=True)
 class Footer:
-    """What a data file says of itself.
-
-    Attributes:
-        rows: number of its rows.
-        bytes: its size.
-        schema: the physical types of its columns.
-        bounds: column -> lower bound, upper bound (None: unknown) and number of nulls (None:
-            unknown), as far as the file has statistics.
-        instants: columns in the old form of 96 bits, to Spark an instant, to Arrow a local time.
-        unusual: what of it only Arrow's reader may understand; empty for nothing.
-    """
+    """What a data file says of itself."""
 
     rows: int
     bytes: int
-    schema: pa.Schema
+    schema: pa.Schema  # physical types
+    # Column -> lower bound, upper bound and null count; None means unknown. Only columns with
+    # statistics.
     bounds: dict[str, tuple[Any, Any, int | None]]
+    # Columns in the old form of 96 bits: an instant to Spark, a local time to Arrow.
     instants: frozenset[str] = frozenset()
-    unusual: str = ""
+    unusual: str = ""  # what only Arrow's reader may understand; empty if nothing
 
 
 def _footers() -> ReadCache[str, Footer]:
@@ -66,12 +59,9 @@ def _footers() -> ReadCache[str, Footer]:
 
 @dataclass(frozen=True)
 class FooterCache:
-    """Footers by key of the data file; shared by all queries and threads of a store object.
+    """Footers by key of the data file; shared by all queries and threads of a store object."""
 
-    Attributes:
-        verified: files whose footer was verified, for readers that do not do it themselves.
-    """
-
+    # For readers that do not verify footers themselves.
     verified: VerifiedTails = field(default_factory=VerifiedTails)
     _known: ReadCache[str, Footer] = field(default_factory=_footers)
 
@@ -81,16 +71,10 @@ class FooterCache:
         keys: Sequence[str],
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[Footer]:
-        """Give the footers of data files; those not known yet are read in parallel.
+        """The footers of data files; unknown ones are read in parallel.
 
-        Args:
-            store: where the files lie.
-            keys: their keys.
-            progress: gets how many footers were read, and of how many.
-
-        Raises:
-            FormatError: a file is damaged.
-            ObjectNotFoundError: a file is missing.
+        `progress` gets the number of footers read, and the total. Raises a `FormatError` if a file
+        is damaged, and an `ObjectNotFoundError` if it is missing.
         """
         found = {key: self._known.known(key) for key in keys}
         missing = [key for key, footer in found.items() if footer is None]
@@ -106,16 +90,7 @@ class FooterCache:
 
 
 def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.Schema) -> pa.Table:
-    """Give statistics in the form of a snapshot's table of files.
-
-    Args:
-        footers: one a file.
-        columns: which columns' statistics are wanted.
-        schema: the dataset's schema.
-
-    Returns:
-        Columns `min.<c>`, `max.<c>` and `nulls.<c>`, one row per file.
-    """
+    """Statistics in the form of a snapshot's table of files, one row per file."""
     arrays: dict[str, pa.Array] = {}
     unknown = (None, None, None)
     for name in columns:
@@ -146,8 +121,8 @@ def _read_footer(store: ObjectStore, key: str) -> Footer:
 def _unusual(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
     """What is unusual about a file; empty if nothing is.
 
-    Spark's own reader knows what its writer and most others write. Of the rest it refuses some, and
-    reads some as nothing at all.
+    Spark's own reader knows what its writer and most others write. Some other things it refuses,
+    and some it reads as nothing at all.
     """
     annotations = _ANNOTATION.findall(str(metadata.schema))
     for annotation in annotations:
@@ -167,9 +142,9 @@ def _unusual(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
 
 
 def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
-    """A column whose pages do not lie in the file, as where it was cut; empty if there is none.
+    """A column whose pages reach beyond the end of the file, as in a truncated one; else empty.
 
-    Spark's own reader looks for such row groups nowhere: their rows would be missing in silence.
+    Spark's own reader skips such row groups without an error: their rows would be missing.
     """
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
@@ -179,14 +154,14 @@ def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
             end = start + chunk.total_compressed_size
             if not 0 <= start <= end <= size:
                 return (
-                    f"the pages of column `{chunk.path_in_schema}` would lie in bytes {start:,} to "
+                    f"the pages of column `{chunk.path_in_schema}` would be bytes {start:,} to "
                     f"{end:,} of {size:,}"
                 )
     return ""
 
 
 def _maps(t: pa.DataType) -> int:
-    """How many maps are in a type."""
+    """The number of maps in a type."""
     if pat.is_map(t):
         return 1 + _maps(t.key_type) + _maps(t.item_type)
     if pat.is_struct(t):
@@ -197,13 +172,7 @@ def _maps(t: pa.DataType) -> int:
 def row_group_footers(
     metadata: pq.FileMetaData, schema: pa.Schema, columns: Collection[str]
 ) -> list[Footer]:
-    """Say of each row group of a file what a footer says of the whole file.
-
-    Args:
-        metadata: the file's footer.
-        schema: the physical types of its columns.
-        columns: the columns whose bounds are wanted.
-    """
+    """What a footer says, for each row group of a file, with the bounds of some columns."""
     found = []
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

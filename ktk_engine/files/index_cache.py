@@ -39,7 +39,7 @@ def _segment_footers() -> ReadCache[str, SegmentFooter]:
 class IndexCache:
     """Parts of indices by key and row groups, in bytes; shared by all threads of its owner.
 
-    An index file never changes under its key, nor does a segment.
+    Neither an index file nor a segment changes under its key.
     """
 
     _footers: ReadCache[str, IndexGroups] = field(default_factory=_footers)
@@ -54,21 +54,10 @@ class IndexCache:
         condition: Condition,
         digest: FileDigest | None = None,
     ) -> pa.Table:
-        """Give the part of an index file that can hold values which fulfil a condition.
+        """The part of an index file that can hold values for a condition on its column alone.
 
-        Args:
-            store: where it lies.
-            key: its key.
-            column: name of the indexed column.
-            condition: a condition on that column alone.
-            digest: what was recorded of the file; None if nothing was.
-
-        Returns:
-            As `read_index` does.
-
-        Raises:
-            FormatError: the file is damaged or no index.
-            ObjectNotFoundError: it is missing.
+        Raises a `FormatError` if the file is damaged or no index, and an `ObjectNotFoundError` if
+        it is missing.
         """
         footer = self._footers.get(key, lambda: get_index_groups(store, key, digest))
         groups = self._groups(key, footer, column, condition)
@@ -78,20 +67,10 @@ class IndexCache:
     def read_segment(
         self, store: ObjectStore, segment: IndexSegment, column: str, condition: Condition
     ) -> pa.Table:
-        """Give the part of a segment that can hold values which fulfil a condition.
+        """The part of a segment that can hold values for a condition on its column alone.
 
-        Args:
-            store: where it lies.
-            segment: the segment.
-            column: name of the indexed column.
-            condition: a condition on that column alone.
-
-        Returns:
-            As `read_segment` does: files are counted from the segment's `first`.
-
-        Raises:
-            FormatError: the file is damaged.
-            ObjectNotFoundError: it is missing.
+        Files are counted from the segment's `first`. Raises a `FormatError` if the file is damaged,
+        and an `ObjectNotFoundError` if it is missing.
         """
         key = segment.key
         footer = self._segment_footers.get(key, lambda: read_segment_footer(store, segment))
@@ -101,7 +80,7 @@ class IndexCache:
     def _groups(
         self, key: str, footer: IndexGroups, column: str, condition: Condition
     ) -> tuple[int, ...]:
-        """The row groups to read: all, where they are known or more than half may matter."""
+        """The row groups to read: all of them if they are known or more than half may matter."""
         everything = tuple(range(len(footer.rows)))
         if self._parts.known((key, everything)) is not None:
             return everything

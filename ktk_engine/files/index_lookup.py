@@ -1,4 +1,4 @@
-"""Asks a secondary index which files hold a value that fulfils a condition."""
+"""Finds the files that hold a value for a condition, by a secondary index."""
 
 from __future__ import annotations
 
@@ -25,20 +25,14 @@ from ktk_engine.types.type_class import normalize
 
 @dataclass(frozen=True)
 class IndexHits:
-    """The files that an index names; some may be gone.
+    """The files that an index names; some may be gone."""
 
-    Attributes:
-        column: by which column of `Snapshot.files` it names them.
-        files: their labels or numbers, each once.
-        folders: the folders of their partitions, each once.
-    """
-
-    column: Literal["label", "position"]
-    files: pa.Array
-    folders: pa.Array
+    column: Literal["label", "position"]  # of `Snapshot.files`
+    files: pa.Array  # labels or numbers, each once
+    folders: pa.Array  # of their partitions, each once
 
     def among(self, snapshot: Snapshot) -> pa.BooleanArray:
-        """Tell of each file of a dataset whether it is named."""
+        """Flag the files of a dataset that the index names."""
         known = snapshot.file_column(self.column)
         return pc.is_in(known, value_set=self.files).combine_chunks()
 
@@ -46,18 +40,10 @@ class IndexHits:
 def look_up(
     store: ObjectStore, snapshot: Snapshot, name: str, condition: Condition, known: IndexCache
 ) -> IndexHits:
-    """Ask the index on a column; what cannot matter of it is not read.
+    """Look a condition up in the index on its column; reads only what can matter.
 
-    Args:
-        store: where it lies.
-        snapshot: the dataset, or its description without files.
-        name: a column with an index.
-        condition: a condition on it alone, which nulls do not fulfil.
-        known: what is known of indices.
-
-    Raises:
-        FormatError: a file of the index is damaged.
-        ObjectNotFoundError: one is missing.
+    Nulls must not fulfil the condition. The snapshot may be a description without files. Raises a
+    `FormatError` if a file of the index is damaged, and an `ObjectNotFoundError` if one is missing.
     """
     if name in snapshot.index_segments:
         t = normalize(snapshot.schema.field(name).type)

@@ -33,7 +33,7 @@ INDEX_FILE_BYTES = 2_000_000
 _LEAST_BYTES_A_PAIR = 2
 _GROUPS_AT_ONCE = 50
 
-# Values, the number of each one's file, and its label; or the number and label of all.
+# Values, with the number and the label of each one's file, or of the one file of all.
 Pairs: TypeAlias = tuple[
     pa.Array | pa.ChunkedArray,
     pa.Array | pa.ChunkedArray | int,
@@ -43,33 +43,17 @@ Pairs: TypeAlias = tuple[
 
 @dataclass(frozen=True)
 class IndexPlace:
-    """Where a write puts the files of a dataset's indices.
-
-    Attributes:
-        store: the store.
-        uuid: the dataset.
-        commit: what tells this write from others; part of every index file's name.
-        folder: of the segments.
-    """
+    """Where a write puts the files of a dataset's indices."""
 
     store: ObjectStore
     uuid: str
-    commit: str
-    folder: str
+    commit: str  # in every index file's name
+    folder: str  # of the segments
 
     def put_file(self, column: str, index: pa.Table, *, large: bool) -> ColumnIndex | None:
-        """Store an index in Kartothek's form.
+        """Store an index in Kartothek's form; None if it would exceed `INDEX_FILE_BYTES`.
 
-        Args:
-            column: name of the column.
-            index: as `render_index` takes it.
-            large: as `render_index` takes it.
-
-        Returns:
-            None, and nothing is stored, if it would have more than `INDEX_FILE_BYTES`.
-
-        Raises:
-            FormatError: the column cannot be indexed.
+        Raises a `FormatError` if the column cannot be indexed.
         """
         data = render_index(column, index, large=large)
         if len(data) > INDEX_FILE_BYTES:
@@ -81,17 +65,11 @@ class IndexPlace:
     def build(
         self, column: str, t: pa.DataType, pairs: Iterable[Pairs], *, large: bool
     ) -> ColumnIndex:
-        """Store an index of pairs, whichever form it takes.
+        """Store an index of pairs as a file or as segments.
 
-        Args:
-            column: name of the column.
-            t: a type of its class.
-            pairs: some at a time; of each file every value once.
-            large: as `render_index` takes it.
-
-        Raises:
-            DataError: a value does not fit into the class's container type without loss.
-            FormatError: the column cannot be indexed.
+        `pairs` come in parts, and have each value of a file once. Raises a `DataError` if a value
+        does not fit into the class's container type without loss, and a `FormatError` if the column
+        cannot be indexed.
         """
         runs = self._runs(t)
         for values, numbers, labels in pairs:
@@ -105,19 +83,14 @@ class IndexPlace:
         return ColumnIndex(segments=runs.finish())
 
     def segments(self, t: pa.DataType, pairs: Iterable[Pairs]) -> tuple[IndexSegment, ...]:
-        """Store pairs as segments.
-
-        Args:
-            t: a type of the column's class.
-            pairs: as `build` takes them.
-        """
+        """Store pairs as segments; `t` is a type of the column's class."""
         runs = self._runs(t)
         for values, numbers, labels in pairs:
             runs.add(values, numbers, labels)
         return runs.finish()
 
     def is_small(self, index: ColumnIndex) -> bool:
-        """Whether an index is a file that may be written anew with each commit."""
+        """Whether an index is a file small enough to be rewritten with each commit."""
         if index.segments is not None:
             return False
         return index_size(self.store, index.key, index.digest) <= INDEX_FILE_BYTES
@@ -125,23 +98,17 @@ class IndexPlace:
     def converted(
         self, index: ColumnIndex, t: pa.DataType, files: pa.Table
     ) -> tuple[IndexSegment, ...]:
-        """Store the pairs of an index file that are of some files as segments.
+        """Store the pairs of an index file that belong to `files` as segments.
 
-        Args:
-            index: one in Kartothek's form.
-            t: a type of the column's class.
-            files: rows of `Snapshot.files`.
-
-        Raises:
-            FormatError: the index is damaged.
+        Raises a `FormatError` if the index is damaged.
         """
         return self.segments(t, pairs_of_index(self.store, index, t, files))
 
     def in_tiers(self, segments: Iterable[IndexSegment]) -> tuple[IndexSegment, ...]:
-        """Merge small ones of all segments of a column, so that lookups read few.
+        """Merge small segments of a column, so that lookups read few.
 
-        What is written for an attempt that another commit came before is left to the clean-up: a
-        staged run may still name it.
+        Segments of an attempt that lost to another commit are left to the clean-up: a staged run
+        may still name them.
         """
         return in_tiers(self.store, self.new_key, tuple(segments))
 
@@ -168,17 +135,10 @@ def pairs_of_index(
     files: pa.Table,
     labels: pa.Array | None = None,
 ) -> Iterator[Pairs]:
-    """Read the pairs of an index file that are of some files, some row groups at a time.
+    """The pairs of an index file that belong to `files`, some row groups at a time.
 
-    Args:
-        store: where it lies.
-        index: one in Kartothek's form.
-        t: a type of the column's class.
-        files: rows of `Snapshot.files`.
-        labels: other labels for these files.
-
-    Raises:
-        FormatError: the index is damaged, or of another class.
+    `labels` replaces the labels of these files. Raises a `FormatError` if the index is damaged, or
+    of another class than `t`.
     """
     known, numbers = files["label"].combine_chunks(), files["position"].combine_chunks()
     count = len(get_index_groups(store, index.key, index.digest).rows)
@@ -194,13 +154,7 @@ def pairs_of_index(
 
 
 def pairs_of_report(values: pa.ChunkedArray, labels: pa.DictionaryArray, files: pa.Table) -> Pairs:
-    """Give what tasks reported of new files as pairs.
-
-    Args:
-        values: the distinct values of each file.
-        labels: the file of each.
-        files: the new files, rows of `Snapshot.files`.
-    """
+    """Turn the values that tasks reported for new files into pairs."""
     at = pc.index_in(labels.dictionary, value_set=files["label"].combine_chunks())
     numbers = files["position"].combine_chunks().take(at)
     return values, numbers.take(labels.indices), labels

@@ -1,4 +1,4 @@
-"""Pairs of value and file on their way into segments: sorted and written when enough wait.
+"""Pairs of value and file on their way into segments, sorted and written in runs.
 
 See docs/design/scale.md, Indexes in segments.
 """
@@ -19,37 +19,25 @@ from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
-# What is sorted in memory at once: pairs, and bytes of their values.
+# Limits of what is sorted in memory at once: pairs, and bytes of their values.
 RUN_PAIRS, RUN_BYTES = 2_000_000, 128 << 20
 LABEL = "label"
 _LABELS = pa.dictionary(pa.int32(), pa.string())
 
 
 def new_segment_key(folder: str, uuid: str) -> str:
-    """Make the key of a segment that no other has.
-
-    Args:
-        folder: where segments of the commit go.
-        uuid: the dataset.
-    """
+    """Make the key of a segment that no other has."""
     return join_key(folder, f"{uuid}.{uuids.uuid4().hex[:16]}.parquet")
 
 
 @dataclass
 class IndexRuns:
-    """Gathers the pairs of one column in bounded memory.
-
-    Attributes:
-        store: where segments go.
-        new_key: makes the key of one.
-        type: a type of the column's class.
-        waiting: pairs that are in no segment yet: value, number of the file, its label.
-        segments: what was written.
-    """
+    """Gathers the pairs of one column in bounded memory."""
 
     store: ObjectStore
     new_key: Callable[[], str]
-    type: pa.DataType
+    type: pa.DataType  # of the column's class
+    # Pairs that are in no segment yet: value, the file's number, its label.
     waiting: list[pa.Table] = field(default_factory=list)
     segments: list[IndexSegment] = field(default_factory=list)
     waiting_pairs: int = 0
@@ -61,15 +49,10 @@ class IndexRuns:
         numbers: pa.Array | pa.ChunkedArray | int,
         labels: pa.Array | pa.ChunkedArray | str,
     ) -> None:
-        """Take pairs, of each file every value once; nulls are left out.
+        """Add pairs, with each value of a file once; nulls are left out.
 
-        Args:
-            values: of any type of the column's class.
-            numbers: the number of each one's file, or of the file of all.
-            labels: its label, likewise; a dictionary where files repeat.
-
-        Raises:
-            DataError: a value does not fit into the class's container type without loss.
+        `numbers` and `labels` are per value, or one for all; labels that repeat are a dictionary.
+        Raises a `DataError` if a value does not fit into the class's container type without loss.
         """
         found = indexed_values(values)
         count = len(found)
@@ -88,7 +71,7 @@ class IndexRuns:
             self._write()
 
     def finish(self) -> tuple[IndexSegment, ...]:
-        """Write what waits, and give all segments."""
+        """Write the waiting pairs; returns all segments."""
         self._write()
         return tuple(self.segments)
 
@@ -103,13 +86,9 @@ class IndexRuns:
 
 
 def write_segment(store: ObjectStore, key: str, pairs: pa.Table, first: int) -> IndexSegment:
-    """Write sorted pairs as a segment.
+    """Write sorted pairs as a segment; `first` is the smallest number of a file.
 
-    Args:
-        store: where.
-        key: its key.
-        pairs: as `pair_schema` says, with whole numbers of files.
-        first: the smallest number of a file.
+    Pairs have the columns of `pair_schema`, with absolute file numbers.
     """
     writer = SegmentWriter(store, key, pairs.schema.field(VALUE).type, first)
     try:
@@ -121,7 +100,7 @@ def write_segment(store: ObjectStore, key: str, pairs: pa.Table, first: int) -> 
 
 
 def _in_folders(pairs: pa.Table) -> pa.Table:
-    """Say the folder of each file instead of its label."""
+    """Replace the label of each file by its folder."""
     chunks = []
     for chunk in pairs[LABEL].chunks:
         folders = folders_of(chunk.dictionary)

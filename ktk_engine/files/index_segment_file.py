@@ -33,11 +33,7 @@ _FOLDERS = pa.dictionary(pa.int32(), pa.string())
 
 
 def pair_schema(t: pa.DataType) -> pa.Schema:
-    """The columns of pairs.
-
-    Args:
-        t: the container type of the indexed column's class.
-    """
+    """The columns of pairs; `t` is the container type of the indexed column's class."""
     return pa.schema([(VALUE, t), (FILE, pa.int64()), (FOLDER, _FOLDERS)])
 
 
@@ -45,14 +41,7 @@ class SegmentWriter:
     """Writes one segment, of pairs that arrive in order of their values."""
 
     def __init__(self, store: ObjectStore, key: str, t: pa.DataType, first: int) -> None:
-        """Begin a file.
-
-        Args:
-            store: where it goes.
-            key: its key, which no other has.
-            t: the container type of the indexed column's class.
-            first: the smallest number of a file.
-        """
+        """Begin a file; `t` is the type of `pair_schema`, `first` the smallest number of a file."""
         self._store, self._key, self._first = store, key, first
         self._schema = pair_schema(t)
         self._waiting: list[pa.Table] = []
@@ -79,14 +68,10 @@ class SegmentWriter:
         )
 
     def add(self, pairs: pa.Table) -> None:
-        """Take pairs with values that are not below those that came before.
-
-        Args:
-            pairs: as `pair_schema` says, with whole numbers of files.
-        """
+        """Add pairs of `pair_schema` with absolute file numbers, whose values never decrease."""
         values = pairs[VALUE]
         if pat.is_floating(values.type) and not self._has_nan:
-            # Parquet's bounds leave NaN out: a row group has none of it, or nothing else.
+            # Parquet's bounds leave NaN out, so a row group holds no NaN or nothing else.
             numbers = len(values) - pc.sum(pc.is_nan(values), min_count=0).as_py()
             if numbers < len(values):
                 self._take(pairs.slice(0, numbers))
@@ -108,7 +93,7 @@ class SegmentWriter:
             self._flush(self._waiting_rows // _ROW_GROUP * _ROW_GROUP)
 
     def _flush(self, count: int) -> None:
-        """Write pairs that wait, in full row groups but the last."""
+        """Write waiting pairs, all row groups full except for the last."""
         if not count:
             return
         table = pa.concat_tables(self._waiting)
@@ -139,8 +124,8 @@ class SegmentWriter:
         )
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
-        self._writer.is_open = False  # else it would write a footer when it is collected
+        """Remove the unfinished file."""
+        self._writer.is_open = False  # else garbage collection would write a footer
         error = RuntimeError("abandoned")
         self._stream.__exit__(RuntimeError, error, None)
 
@@ -154,21 +139,15 @@ def _bound(value: pa.Scalar | None, side: str) -> pa.Scalar | None:
 
 @dataclass(frozen=True)
 class SegmentFooter:
-    """What the footer of a segment's file says.
-
-    Attributes:
-        metadata: the footer.
-        schema: the columns of the file.
-        groups: the bounds of its row groups.
-    """
+    """The footer of a segment's file."""
 
     metadata: pq.FileMetaData
     schema: pa.Schema
-    groups: IndexGroups
+    groups: IndexGroups  # bounds of its row groups
 
     @property
     def nbytes(self) -> int:
-        """Its size in memory, about."""
+        """Its approximate size in memory."""
         own = sum(array.nbytes for array in (self.groups.lows, self.groups.highs))
         return int(self.metadata.serialized_size) + int(own)
 
@@ -176,9 +155,7 @@ class SegmentFooter:
 def read_segment_footer(store: ObjectStore, segment: IndexSegment) -> SegmentFooter:
     """Read and verify the footer of a segment's file.
 
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    Raises a `FormatError` if the file is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     metadata, schema, _ = read_footer(store, segment.key, segment.digest)
     with named_damage(store, segment.key):
@@ -199,20 +176,9 @@ def read_segment(
     footer: SegmentFooter | None = None,
     groups: Sequence[int] | None = None,
 ) -> pa.Table:
-    """Read a segment, or some of its row groups.
+    """Read a segment, or some of its row groups, as the columns of `pair_schema`.
 
-    Args:
-        store: where it lies.
-        segment: the segment.
-        footer: its footer, if it is known.
-        groups: numbers of row groups in ascending order; None means all.
-
-    Returns:
-        The columns of `pair_schema`; files are counted from the segment's `first`.
-
-    Raises:
-        FormatError: the file is damaged.
-        ObjectNotFoundError: it is missing.
+    Files are counted from the segment's `first`. Raises as `read_segment_footer` does.
     """
     footer = footer or read_segment_footer(store, segment)
     names = [VALUE, FILE, FOLDER]
@@ -226,14 +192,7 @@ def gone_pairs(
 ) -> int:
     """Count the pairs of files that are gone; reads the numbers of all files.
 
-    Args:
-        store: where the segments lie.
-        segments: of one column.
-        alive: of each number, whether the dataset has its file.
-
-    Raises:
-        FormatError: a segment is damaged.
-        ObjectNotFoundError: one is missing.
+    `alive` flags the numbers of the dataset's files. Raises as `read_segment_footer` does.
     """
     gone = 0
     for segment in segments:
@@ -247,6 +206,6 @@ def gone_pairs(
 
 
 def numbered(pairs: pa.Table, first: int) -> pa.Table:
-    """Give pairs of a segment with whole numbers of files."""
+    """Pairs of a segment with absolute file numbers: the stored ones count from `first`."""
     place = pairs.schema.get_field_index(FILE)
     return pairs.set_column(place, FILE, pc.add(pairs[FILE], first))

@@ -27,9 +27,9 @@ from ktk_engine.store.interface import ObjectStore
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# The most pairs that one commit merges, and how many segments a tier may have.
+# Limits of the pairs that one commit merges, and of the segments of a tier.
 COMMIT_PAIRS, TIER_WIDTH = 500_000, 8
-# How many pairs `compact` puts into one segment.
+# Pairs in a segment that `compact` writes.
 COMPACTED_PAIRS = 4_000_000
 _PAIRS_IN_MEMORY = 1_000_000
 
@@ -37,16 +37,7 @@ _PAIRS_IN_MEMORY = 1_000_000
 def in_tiers(
     store: ObjectStore, new_key: Callable[[], str], segments: Sequence[IndexSegment]
 ) -> tuple[IndexSegment, ...]:
-    """Merge the segments of overfull tiers, up to the limit of one commit.
-
-    Args:
-        store: where they lie.
-        new_key: makes the key of a segment.
-        segments: all of a column.
-
-    Returns:
-        The segments that have the same pairs.
-    """
+    """Merge segments of overfull tiers, up to the limit of one commit; the pairs stay the same."""
     groups = _grouped(segments)
     return tuple(
         group[0] if len(group) == 1 else merge(store, new_key, group)[0] for group in groups
@@ -54,7 +45,7 @@ def in_tiers(
 
 
 def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
-    """Decide which segments are merged with each other."""
+    """The groups of segments to merge."""
     groups = [[item] for item in segments]
     tier, left = 0, COMMIT_PAIRS
     while any(_tier(group) >= tier for group in groups):
@@ -62,7 +53,7 @@ def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
         chosen: list[list[IndexSegment]] = []
         if len(same) > TIER_WIDTH:
             for group in same:
-                # What was merged into this tier before is written once, with all others.
+                # A group that was merged into this tier above is written once, with all others.
                 cost = pairs_of(group) if len(group) == 1 else 0
                 if cost > left:
                     break
@@ -76,7 +67,7 @@ def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
 
 
 def _tier(group: Sequence[IndexSegment]) -> int:
-    """By eights: fewer than 8 pairs are tier 0, fewer than 64 tier 1."""
+    """The tier by size: fewer than 8 pairs are tier 0, fewer than 64 tier 1."""
     return (max(pairs_of(group), 1).bit_length() - 1) // 3
 
 
@@ -87,17 +78,10 @@ def merge(
     at_most: int | None = None,
     alive: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[IndexSegment, ...]:
-    """Write segments as few.
+    """Merge segments into few; returns none if no pair is left.
 
-    Args:
-        store: where they lie.
-        new_key: makes the key of a segment.
-        segments: of one column.
-        at_most: from how many pairs on the next one begins, with a new value; None for only one.
-        alive: of each number, whether pairs of its file are kept; None keeps all.
-
-    Returns:
-        What has the pairs; nothing if none is left.
+    After `at_most` pairs the next segment begins, with a new value; None writes only one. `alive`
+    flags the file numbers whose pairs are kept; None keeps all.
     """
     found: list[IndexSegment] = []
     first = min((item.first for item in segments), default=0)
@@ -134,7 +118,7 @@ def merge(
 
 
 def _count_equal(values: pa.ChunkedArray, value: pa.Scalar | None) -> int:
-    """How many of sorted values, from the first on, are a value that none is below."""
+    """How many of the sorted values, from the first on, equal a value that is not above them."""
     equal = pc.equal(values, value)
     if pat.is_floating(values.type):
         equal = pc.or_(equal, pc.and_(pc.is_nan(values), pc.is_nan(value)))
@@ -146,19 +130,10 @@ def merged_pairs(
     segments: Sequence[IndexSegment],
     alive: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[pa.Table]:
-    """Read all pairs of segments in order of their values.
+    """Read the pairs of segments in order of their values, with absolute file numbers.
 
-    Args:
-        store: where they lie.
-        segments: of one column.
-        alive: of each number, whether pairs of its file are wanted; None for all.
-
-    Yields:
-        Some pairs with whole numbers of files.
-
-    Raises:
-        FormatError: a segment is damaged.
-        ObjectNotFoundError: one is missing.
+    `alive` flags the wanted file numbers; None means all. Raises a `FormatError` if a segment is
+    damaged, and an `ObjectNotFoundError` if one is missing.
     """
     at_once = max(1, _PAIRS_IN_MEMORY // max(1, len(segments)))
     runs = [_Run(store, item, at_once) for item in segments if item.pairs]
@@ -191,16 +166,16 @@ class _Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether all that is left is in memory."""
+        """Whether all remaining pairs are in memory."""
         return self._next == len(self._footer.groups.rows)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no pairs remain."""
         return self.is_over and not self.pairs.num_rows
 
     def fill(self) -> None:
-        """Have a pair in memory, if there is one."""
+        """Load a pair into memory, if any is left."""
         if self.pairs.num_rows or self.is_over:
             return
         start, rows = self._next, self._footer.groups.rows.to_pylist()
@@ -213,7 +188,7 @@ class _Run:
         self.pairs = numbered(pairs, self._segment.first)
 
     def up_to(self, bound: pa.Scalar | None) -> pa.Table:
-        """Take the pairs in memory whose value is not above a bound; without one, all."""
+        """Take the pairs in memory whose value is not above a bound; None takes all."""
         values, count = self.pairs[VALUE], self.pairs.num_rows
         if bound is not None and not (pat.is_floating(values.type) and pc.is_nan(bound).as_py()):
             count = pc.sum(pc.less_equal(values, bound), min_count=0).as_py()

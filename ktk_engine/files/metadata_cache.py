@@ -1,4 +1,4 @@
-"""What planning keeps of files between queries: nothing that is stored changes under its key."""
+"""What planning keeps of files between queries: stored objects never change under their keys."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from ktk_engine.files.index_cache import IndexCache
 
 @dataclass(frozen=True)
 class MetadataCache:
-    """What is known of the files of one store; kept as long as the object that asks.
+    """Metadata of one store's files, kept as long as its owner."""
 
-    Attributes:
-        footers: of data files of other writers.
-        indices: secondary indices.
-    """
-
-    footers: FooterCache = field(default_factory=FooterCache)
+    footers: FooterCache = field(default_factory=FooterCache)  # of other writers' data files
     indices: IndexCache = field(default_factory=IndexCache)

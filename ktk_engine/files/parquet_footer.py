@@ -1,7 +1,7 @@
 """Takes bounds out of a Parquet footer, which Arrow's writer can only leave out of whole files.
 
-A footer is a Thrift structure in the compact protocol. Only what is edited is understood; all
-else is copied byte by byte, whatever a later version of the format adds.
+A footer is a Thrift structure in the compact protocol. Only the edited fields are understood;
+everything else is copied byte by byte, also what later versions of the format add.
 """
 
 from __future__ import annotations
@@ -35,14 +35,10 @@ _WITHOUT_BOUNDS: Edits = {
 
 
 def footer_without_bounds(metadata: pq.FileMetaData, chunks: Iterable[tuple[int, int]]) -> bytes:
-    """Render a footer in which some columns have no bounds; their counts of nulls stay.
+    """Render the end of a file with a footer in which some columns have no bounds.
 
-    Args:
-        metadata: the footer as it was written.
-        chunks: number of the row group and of the column in it.
-
-    Returns:
-        What ends a file: the footer, its length, and the magic number.
+    `chunks` are pairs of row group and column. Null counts stay. The result includes the length and
+    the magic number.
     """
     groups: dict[int, dict[int, Edits]] = {}
     for group, column in chunks:
@@ -64,7 +60,7 @@ class _Editor:
     at: int = 0
 
     def struct(self, edits: Edits) -> bytes:
-        """Copy a structure. Numbers of fields are given as distances, so all are written again."""
+        """Copy a structure; field numbers are deltas, so all of them are written again."""
         out = bytearray()
         number = written = 0
         while kind := self._byte():
@@ -91,7 +87,7 @@ class _Editor:
         if kind in (_LIST, _SET):
             return self._list(edits)
         if kind in (_TRUE, _FALSE):
-            self.at += 0 if in_struct else 1  # a field's type says its value
+            self.at += 0 if in_struct else 1  # the field's type is its value
         elif kind in _VARINTS:
             self._varint()
         elif kind == _BINARY:

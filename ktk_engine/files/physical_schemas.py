@@ -14,7 +14,7 @@ from ktk_engine.store.interface import ObjectStore
 def physical_schemas(
     store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
 ) -> tuple[list[pa.Schema], pa.Array]:
-    """The distinct physical schemas of files, and which one each file has."""
+    """The distinct physical schemas of files, and the number of each file's schema."""
     at = files["physical"].combine_chunks()
     if not at.null_count and snapshot.physical_schemas:
         return list(snapshot.physical_schemas), at
@@ -33,7 +33,7 @@ def physical_schemas(
 def stored_schema(
     store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
 ) -> pa.Schema:
-    """The types of the files' columns where they agree, else that of the column's class."""
+    """The types of the files' columns where they agree, else those of the columns' classes."""
     schemas, at = physical_schemas(store, footers, snapshot, files)
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     fields = []

@@ -1,4 +1,4 @@
-"""Reads rows of data files by pyarrow, with the partition values that only paths tell."""
+"""Reads rows of data files with pyarrow, and partition values, which only paths have."""
 
 from __future__ import annotations
 
@@ -33,18 +33,10 @@ def read_rows(
     columns: Sequence[str],
     schema: pa.Schema | None = None,
 ) -> pa.Table:
-    """Read the rows of some files.
+    """Read the rows of some files, at least one, in the order of the files.
 
-    Args:
-        store: where they lie.
-        snapshot: the dataset.
-        files: rows of `snapshot.files`, at least one.
-        columns: the columns to give, partition columns among them where wanted.
-        schema: these columns in the types to give them in, which hold every value of the
-            columns' classes; None for the types of the classes.
-
-    Returns:
-        The columns in order; the rows in the order of the files.
+    `schema` has the types of the columns, which must hold every value of their classes; None takes
+    the types of the classes.
     """
     fields = [snapshot.schema.field(name) for name in columns]
     target = pa.schema(fields) if schema is None else schema
@@ -58,13 +50,7 @@ def read_rows(
 
 
 def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Give what files do not hold themselves: `KEY` and partition values.
-
-    Args:
-        snapshot: the dataset.
-        files: rows of `snapshot.files`.
-        columns: the columns that are wanted; those that are partition columns are given.
-    """
+    """What files do not hold themselves: `KEY`, and the partition columns among `columns`."""
     names = [name for name in columns if name in snapshot.partition_keys]
     check_partition_values(replace(snapshot, file_table=files), names)
     facts = files.select(["key", *(PARTITION_PREFIX + name for name in names)])
@@ -72,7 +58,7 @@ def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) 
 
 
 def digests_by_key(files: pa.Table) -> dict[str, FileDigest | None]:
-    """Give what a snapshot records of its files' bytes; None for files of other writers."""
+    """The digests that a snapshot records of its files; None for files of other writers."""
     return dict(zip(files["key"].to_pylist(), digests_of(files), strict=True))
 
 
@@ -83,20 +69,10 @@ def read_file(
     fields: list[pa.Field],
     digest: FileDigest | None,
 ) -> pa.Table:
-    """Read the rows of one file.
+    """Read the rows of one file as `target`; columns that the file lacks are null.
 
-    Args:
-        store: where it lies.
-        values: a row of `values_by_file`.
-        target: the columns to give, in the types to give them in.
-        fields: the columns of the dataset among them, in the types of their classes.
-        digest: what the file is verified by.
-
-    Returns:
-        Columns as `target` says; null where the file has none.
-
-    Raises:
-        DataError: a value does not fit; the message names the column and the file.
+    `values` is a row of `values_by_file`, and `fields` are the dataset's columns in the types of
+    their classes. Raises a `DataError` that names column and file if a value does not fit.
     """
     data = [field.name for field in fields if field.name not in values]
     table = read_data_file(store, values[KEY], digest, data)
@@ -125,14 +101,7 @@ def _converted(
 
 
 def misfit(store: ObjectStore, key: str, column: str, reason: Exception) -> DataError:
-    """The error for a value of a file that its column cannot hold.
-
-    Args:
-        store: where the file lies.
-        key: its key.
-        column: the column.
-        reason: what the cast says.
-    """
+    """The error for a value of a file that its column cannot hold."""
     said = str(reason).rstrip(".")
     return DataError(
         f"Column `{column}` of the file {store.shown(key)} of {store.url} has a value that does "

@@ -1,6 +1,6 @@
-"""The rows in which a task reports what it has written, some files at a time.
+"""The rows in which a task reports what it has written.
 
-A task may write many files, so what it says of them is passed on in parts, and as columns.
+A task may write many files, so it reports them in parts, and as columns.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-# What a row says: a file; statistics of some files; values of some files, or a segment of them,
-# for an index; a rule that rows break; that the store failed; what Arrow cannot write.
+# Kinds of rows: a file, statistics of some files, values of some files for an index or a segment
+# of them, a rule that rows break, a failure of the store, and what Arrow cannot write.
 FILE, STATISTICS, INDEX, SEGMENT = "file", "statistics", "index", "segment"
 FINDING, FAILURE, UNSUPPORTED = "finding", "failure", "unsupported"
 REPORT_SCHEMA = pa.schema(
@@ -29,7 +29,7 @@ REPORT_SCHEMA = pa.schema(
         pa.field("digest", pa.binary()),
         pa.field("cells", pa.binary()),
         pa.field("task", pa.int64()),
-        pa.field("number", pa.int64()),  # of a file in its task; of the first one of some
+        pa.field("number", pa.int64()),  # of a file, or the first of some, in its task
     ]
 )
 FILES_AT_ONCE = 1_000
@@ -37,11 +37,7 @@ FILES_AT_ONCE = 1_000
 
 @dataclass
 class ReportRows:
-    """Gathers the rows of one task.
-
-    Attributes:
-        task: number of the task.
-    """
+    """Gathers the report rows of one task."""
 
     task: int
     _rows: list[dict[str, Any]] = field(default_factory=list)
@@ -49,21 +45,16 @@ class ReportRows:
     _statistics: list[Mapping[str, pa.Scalar]] = field(default_factory=list)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Take a row that is of no file."""
+        """Add a row that belongs to no single file."""
         self._rows.append({"task": self.task, **row})
 
     def add_file(self, row: dict[str, Any], statistics: Mapping[str, pa.Scalar]) -> None:
-        """Take a file.
-
-        Args:
-            row: what is said of it.
-            statistics: its own; every file of the task has the same ones.
-        """
+        """Add a file and its statistics, whose names are the same for all files of the task."""
         self._files.append({"kind": FILE, "task": self.task, **row})
         self._statistics.append(statistics)
 
     def ready(self, files: int = FILES_AT_ONCE) -> Iterator[pa.RecordBatch]:
-        """Pass on what is known, if there are so many files."""
+        """Yield the gathered rows if there are at least `files` files."""
         if len(self._files) >= files:
             if self._files:
                 number = self._files[0]["number"]
@@ -83,7 +74,7 @@ def _as_table(statistics: list[Mapping[str, pa.Scalar]]) -> pa.Table:
 
 
 def to_ipc(table: pa.Table) -> bytes:
-    """Give a table as bytes of Arrow's stream format."""
+    """Serialise a table in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

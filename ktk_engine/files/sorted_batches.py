@@ -27,18 +27,11 @@ def sorted_batches(
     names: Sequence[str],
     run_bytes: int = RUN_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """Sort rows by some columns, nulls last; rows that are equal in them in any order.
+    """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
-    Args:
-        batches: the rows.
-        schema: their columns, without dictionary or run-end encodings.
-        names: the columns to sort by; without any, the rows are passed on as they come.
-        run_bytes: how many bytes of rows are held and sorted at once. More are kept in a
-            temporary folder meanwhile, and of each part of them as many rows are in memory again
-            as one of these parts has.
-
-    Raises:
-        SessionError: the temporary folder cannot be written, or has no room.
+    `schema` has no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
+    more go to a temporary folder in runs, of which about as many rows as one run has are in memory
+    again later. Raises a `SessionError` if the folder cannot be written, or is full.
     """
     if not names:
         yield from batches
@@ -92,19 +85,19 @@ def equal_neighbours(table: pa.Table) -> pa.Array:
 
 def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     if pat.is_timestamp(column.type) and column.type.unit in ("s", "ms"):
-        return column  # may go further than microseconds, which is refused while writing
+        return column  # may be finer than microseconds, which writing refuses
     return to_container(column, None, "floor")
 
 
 def _make_folder(made: ExitStack) -> Path:
-    """Make a temporary folder, which is removed when `made` ends."""
+    """Make a temporary folder that is removed when `made` ends."""
     with temporary_files("No temporary folder can be made to sort rows in"):
         folder = tempfile.TemporaryDirectory(prefix="ktk-sort-", ignore_cleanup_errors=True)
         return Path(made.enter_context(folder))
 
 
 def _stored(table: pa.Table, path: Path) -> pa.Table:
-    """Put rows into a file and give them back from there, without memory of their own."""
+    """Move rows to a file and return them memory-mapped."""
     with temporary_files(f"Rows cannot be sorted in the temporary file {path}"):
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, _BATCH_ROWS)
@@ -112,7 +105,7 @@ def _stored(table: pa.Table, path: Path) -> pa.Table:
 
 
 def _merged(runs: list[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Cut all runs at the same keys, and sort what lies between two cuts."""
+    """Cut all runs at the same keys, and sort the rows between two cuts."""
     keys = [run.select(list(names)) for run in runs]
     step = max(1, max(run.num_rows for run in runs) // len(runs))
     samples = sorted(_key(key, at) for key in keys for at in range(0, key.num_rows, step))
@@ -131,7 +124,7 @@ def _merged(runs: list[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBat
 
 
 def _first_from(keys: pa.Table, cut: _Key, start: int) -> int:
-    """Where the first row at or after `start` stands whose key is not below a cut."""
+    """Position of the first row, at or after `start`, whose key is not below a cut."""
     end = keys.num_rows
     while start < end:
         middle = (start + end) // 2
@@ -143,7 +136,7 @@ def _first_from(keys: pa.Table, cut: _Key, start: int) -> int:
 
 
 def _key(keys: pa.Table, at: int) -> _Key:
-    """A row's key as Python compares it in the order that Arrow sorts by: NaN, then null last."""
+    """A row's key, which Python compares in Arrow's order of sorting: NaN, then null last."""
     found = []
     for column in keys.columns:
         value = _comparable(column.slice(at, 1))[0]
@@ -157,5 +150,5 @@ def _key(keys: pa.Table, at: int) -> _Key:
 
 
 def _is_counted(t: pa.DataType) -> bool:
-    """Types whose scalars hold an integer; Python's own times have another range."""
+    """Whether scalars of a type hold an integer; Python's own times have another range."""
     return bool(pat.is_temporal(t))

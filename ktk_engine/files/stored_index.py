@@ -1,4 +1,4 @@
-"""Index files in a store: what is read of them is verified, and an error names the file."""
+"""Verifies what is read of index files in a store; errors name the file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,9 @@ from ktk_engine.store.interface import ObjectStore
 
 
 def index_size(store: ObjectStore, key: str, digest: FileDigest | None) -> int:
-    """Give the size of an index file in bytes.
+    """The size of an index file in bytes.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        digest: what was recorded of it; None if nothing was.
-
-    Raises:
-        ObjectNotFoundError: it is missing.
+    Raises an `ObjectNotFoundError` if it is missing.
     """
     if digest is not None:
         return digest.size
@@ -32,14 +26,8 @@ def index_size(store: ObjectStore, key: str, digest: FileDigest | None) -> int:
 def get_index_groups(store: ObjectStore, key: str, digest: FileDigest | None) -> IndexGroups:
     """Read the footer of an index file.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        digest: what was recorded of it; None if nothing was.
-
-    Raises:
-        FormatError: the file is damaged or no index.
-        ObjectNotFoundError: it is missing.
+    Raises a `FormatError` if the file is damaged or no index, and an `ObjectNotFoundError` if it is
+    missing.
     """
     with named_damage(store, key):
         if digest is not None:
@@ -54,21 +42,10 @@ def get_index(
     digest: FileDigest | None,
     groups: Sequence[int] | None = None,
 ) -> pa.Table:
-    """Read an index file, or some of its row groups.
+    """Read an index file, or the row groups of a verified footer, as `read_index` does.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        digest: what was recorded of it; None if nothing was: then its structure and counts are
-            verified, and the checksums of its pages as far as there are any.
-        groups: numbers of the row groups, whose footer was verified; None means all.
-
-    Returns:
-        As `read_index` does.
-
-    Raises:
-        FormatError: the file is damaged or no index.
-        ObjectNotFoundError: it is missing.
+    Without a digest, its structure and counts and any page checksums are verified. Raises as
+    `get_index_groups` does.
     """
     with named_damage(store, key):
         if groups is None and digest is not None:

@@ -1,4 +1,4 @@
-"""The values of an indexed column in the files of one task: reported, or stored as segments.
+"""The values of an indexed column in one task's files: reported, or stored as segments.
 
 See docs/design/scale.md, Indexes in segments.
 """
@@ -24,34 +24,21 @@ REPORTED_PAIRS = 50_000
 
 @dataclass(frozen=True)
 class SegmentPlace:
-    """Where tasks put segments, and when.
+    """Where tasks put segments, and when."""
 
-    Attributes:
-        folder: key of the folder.
-        uuid: the dataset.
-        reported_pairs: how many pairs of a column a task reports at most.
-    """
-
-    folder: str
+    folder: str  # its key
     uuid: str
-    reported_pairs: int
+    reported_pairs: int  # a task with more pairs of a column writes segments
 
 
 @dataclass
 class TaskValues:
-    """What an index on one column needs of a task's files.
-
-    Attributes:
-        store: where segments go.
-        place: where there; None reports all pairs.
-        column: the column.
-        type: its plain type.
-    """
+    """What an index on one column needs of a task's files."""
 
     store: ObjectStore
-    place: SegmentPlace | None
+    place: SegmentPlace | None  # where segments go; None reports all pairs
     column: str
-    type: pa.DataType
+    type: pa.DataType  # without dictionary encoding
     _file: tuple[str, int] = ("", 0)
     _parts: list[pa.Array] = field(default_factory=list)
     _part_pairs: int = 0
@@ -65,7 +52,7 @@ class TaskValues:
         self._file = (label, number)
 
     def add(self, values: pa.ChunkedArray) -> None:
-        """Take values of rows of the file."""
+        """Add values of rows of the file."""
         part = pc.unique(values).drop_null()
         self._parts.append(part)
         self._part_pairs += len(part)
@@ -73,7 +60,7 @@ class TaskValues:
             self._finish()
 
     def close(self) -> list[dict[str, Any]]:
-        """Give the rows of the report, after the last file."""
+        """The rows of the report, after the last file."""
         self._finish()
         if self._runs is None:
             return [self._reported()] if self._done else []
@@ -107,7 +94,7 @@ class TaskValues:
             self._done = []
 
     def _reported(self) -> dict[str, Any]:
-        """The values of all files; two parts of a large one may share some."""
+        """The values of all files; two parts of a large file may share some."""
         numbers = np.repeat([number for (_, number), _ in self._done],
                             [len(values) for _, values in self._done])  # fmt: skip
         values = pa.chunked_array([values for _, values in self._done], self.type)

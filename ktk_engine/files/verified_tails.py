@@ -1,4 +1,4 @@
-"""Verifies the footers of data files that another reader than pyarrow is going to read."""
+"""Verifies the footers of data files that another reader than pyarrow is about to read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _MOST = 200_000
 
 @dataclass(frozen=True)
 class VerifiedTails:
-    """Which files were verified; shared by all queries of a store object.
+    """Remembers verified files; shared by all queries of a store object.
 
-    A data file never changes under its key, so once is enough. Threads share it without a lock:
-    the set is only asked, added to and cleared, and a file that two of them verify is verified
-    twice.
+    A data file never changes under its key, so once is enough. Threads share the set without a
+    lock: a file that two of them verify at the same time is verified twice.
     """
 
     _known: set[str] = field(default_factory=set)
@@ -31,14 +30,7 @@ class VerifiedTails:
     ) -> None:
         """Verify the footers of files that were not verified yet, in parallel.
 
-        Args:
-            store: where they lie.
-            keys: their keys.
-            digests: what was recorded of each; None if nothing was.
-
-        Raises:
-            FormatError: one is damaged.
-            ObjectNotFoundError: one is missing.
+        Raises a `FormatError` if one is damaged, and an `ObjectNotFoundError` if one is missing.
         """
         wanted = [
             (key, digest)

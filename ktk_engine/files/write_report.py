@@ -1,4 +1,4 @@
-"""What a job that wrote files reports: the files, their index values, and what rows broke."""
+"""The report of a job that wrote files: the files, their index values, and broken rules."""
 
 from __future__ import annotations
 
@@ -30,42 +30,28 @@ from ktk_engine.snapshot.snapshot import files_table
 
 @dataclass(frozen=True)
 class DataFinding:
-    """Rows that break a rule.
+    """Rows that break a rule."""
 
-    Attributes:
-        rule: `duplicate`, `null`, `calendar`, `path` or `value`.
-        column: the column or columns.
-        count: number of rows.
-        example: one of them.
-        error: what Arrow said, for values that do not fit.
-        type: the type that does not hold them.
-    """
-
-    rule: str
-    column: str
-    count: int
-    example: str
-    error: str = ""
-    type: str = ""
+    rule: str  # `duplicate`, `null`, `calendar`, `path` or `value`
+    column: str  # one or several
+    count: int  # number of rows
+    example: str  # one of the rows
+    error: str = ""  # Arrow's, for values that do not fit
+    type: str = ""  # the type that does not hold them
 
 
 @dataclass(frozen=True)
 class WriteReport:
-    """What the workers wrote.
+    """What the workers wrote."""
 
-    Attributes:
-        files: a table as `Snapshot.files` describes it, ordered by label, or by task where tasks
-            wrote segments.
-        index_values: column -> (distinct values, label of the file that holds each), but of tasks
-            that wrote segments.
-        index_segments: column -> the segments that tasks wrote, which count these files from 0.
-        findings: rules that rows break; nothing may be committed if there are any.
-    """
-
+    # As in `Snapshot.file_table`, ordered by label, or by task where tasks wrote segments.
     files: pa.Table
+    # Column -> distinct values, and the label of the file of each. Tasks that wrote segments report
+    # none.
     index_values: Mapping[str, tuple[pa.ChunkedArray, pa.DictionaryArray]]
+    # Column -> segments that tasks wrote, which count these files from 0.
     index_segments: Mapping[str, tuple[IndexSegment, ...]]
-    findings: tuple[DataFinding, ...]
+    findings: tuple[DataFinding, ...]  # nothing may be committed if there are any
 
     @property
     def keys(self) -> list[str]:
@@ -77,13 +63,8 @@ class WriteReport:
 def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     """Read the rows that all tasks of a job reported.
 
-    Args:
-        report: rows of `REPORT_SCHEMA`.
-        job: the job.
-
-    Raises:
-        StoreError: the store failed in a task.
-        DataError: this version of Arrow cannot write a column.
+    Raises a `StoreError` if the store failed in a task, and a `DataError` if this version of Arrow
+    cannot write a column.
     """
     unsupported = _of(report, UNSUPPORTED)["payload"]
     if len(unsupported):
@@ -119,10 +100,7 @@ def _payloads(rows: pa.Table) -> list[bytes]:
 def _files(
     report: pa.Table, statistics: Sequence[pa.Table], job: WriteJob, *, by_label: bool
 ) -> pa.Table:
-    """The table of files.
-
-    A segment counts the files of its task, so those follow each other where there are any.
-    """
+    """The table of files; files of a task follow each other where segments count them."""
     bounds = pa.concat_tables(statistics).combine_chunks() if statistics else None
     if by_label:
         order = pc.sort_indices(report, [("label", "ascending")])
@@ -162,7 +140,7 @@ def _index_values(
 
 
 def _first_of_task(files: pa.Table) -> dict[int, int]:
-    """Where each task's files begin."""
+    """The position of each task's first file."""
     found: dict[int, int] = {}
     for place, task in enumerate(files["task"].to_pylist()):
         found.setdefault(task, place)
@@ -183,13 +161,13 @@ def _index_segments(
 
 
 def _findings(report: pa.Table) -> tuple[DataFinding, ...]:
-    """Join the findings of all tasks: counts are added, the first example in order is kept."""
+    """Join the findings of all tasks: counts are added, and the first example is kept."""
     joined: dict[tuple[str, str], DataFinding] = {}
     for payload in report["payload"].to_pylist():
         new = DataFinding(**json.loads(payload))
         old = joined.get((new.rule, new.column))
         if old is not None:
-            # Which task has which rows is no matter of theirs: the message is always the same.
+            # The message must not depend on which task has which rows.
             example, error = min(filter(None, (old.example, new.example)), default=""), old.error
             count = old.count + new.count
             new = DataFinding(new.rule, new.column, count, example, error, new.type)

@@ -1,4 +1,4 @@
-"""Writes rows in Arrow as the files of one dataset, in this process; starts no JVM."""
+"""Writes Arrow rows as the files of one dataset, in this process and without a JVM."""
 
 from __future__ import annotations
 
@@ -15,15 +15,9 @@ from ktk_engine.types.type_class import plain_type
 
 
 def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteReport:
-    """Write rows with the same checks and files as `write_frame`.
+    """Write rows with the same checks and files as `write_frame`, as one task.
 
-    Args:
-        rows: columns of `job.schema` by name, in any order. The rows of a reader need not fit
-            into memory.
-        job: where and how; there is one task.
-
-    Returns:
-        The report.
+    Columns are those of `job.schema`, in any order. The rows of a reader need not fit into memory.
     """
     names = job.schema.names
     schema = pa.schema([rows.schema.field(name) for name in names])
@@ -38,6 +32,6 @@ def _batches(rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Give values in a layout that Arrow can compute with; none of them changes."""
+    """Values in a layout that Arrow can compute with; none of them changes."""
     columns = [plain_values(batch[field.name]) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

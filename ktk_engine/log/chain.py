@@ -16,53 +16,32 @@ from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
 _PAGE = 1_000  # names that a store lists in one request
-_PROBES = 16  # entries that are looked for at once
+_PROBES = 16  # entries probed at once
 _NAME = re.compile(r"[0-9]{20}\.json")
 
 
 @dataclass(frozen=True)
 class Link:
-    """One version of a log.
-
-    Attributes:
-        version: its number.
-        key: key of its entry.
-        entry: what it says; None if nobody can tell.
-        problem: what is wrong with its file; empty if nothing is.
-    """
+    """One version of a log, and what is wrong with it."""
 
     version: int
     key: str
-    entry: LogEntry | None
-    problem: str = ""
+    entry: LogEntry | None  # None if it cannot be read
+    problem: str = ""  # what is wrong with its file; empty if nothing is
 
 
 def logged_versions(store: ObjectStore, scope: LogScope, since: int = 0) -> list[int]:
-    """List the versions that a log has entries of, in order; one shallow listing.
-
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        since: the first version to list.
-    """
+    """List the versions from `since` on that have an entry, in order, with one shallow listing."""
     folder, _, first = scope.entry_key(since).rpartition("/")
     names = store.list_names(folder, since=first if since > 0 else "")
     return [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
 
 
 def newest_version(store: ObjectStore, scope: LogScope, since: int = 0) -> int:
-    """Find the newest version of a log.
+    """Find the newest version from the known version `since` on; 0 if there is none.
 
-    A listing takes a request for each thousand versions. A long log is not listed from its start:
-    entries that are there are looked for until few can come after one of them, and then listed.
-
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        since: a version that is known to be there.
-
-    Returns:
-        0 if there is none since then.
+    A listing takes a request for each thousand versions, so a long log is not listed from its
+    start. Entries are probed until few can come after one of them. Only those are listed.
     """
     if store.is_remote and not since:
         folder = scope.entry_key(0).rpartition("/")[0]
@@ -76,9 +55,9 @@ def newest_version(store: ObjectStore, scope: LogScope, since: int = 0) -> int:
 
 
 def _near_the_end(store: ObjectStore, scope: LogScope, low: int) -> int:
-    """Find a version, at or after one that is there, that few can come after.
+    """Find a version at or after `low`, which exists, that few others can follow.
 
-    Where an entry is missing it finds an earlier one, after which more are listed.
+    Where an entry is missing, it finds an earlier version, and the caller lists more.
     """
     high: int | None = None
     while high is None or high - low > _PAGE:
@@ -99,9 +78,8 @@ def _near_the_end(store: ObjectStore, scope: LogScope, low: int) -> int:
 def read_entry(store: ObjectStore, scope: LogScope, version: int) -> tuple[LogEntry, str]:
     """Read one entry, with its digest.
 
-    Raises:
-        ObjectNotFoundError: there is none of this version.
-        FormatError: it is damaged, or the entry of another version or log.
+    Raises an `ObjectNotFoundError` if this version has none, and a `FormatError` if it is damaged
+    or belongs to another version or log.
     """
     key = scope.entry_key(version)
     data = store.get(key)
@@ -121,18 +99,10 @@ def read_entries(
     until: int | None = None,
     parent_sha256: str | None = None,
 ) -> Iterator[tuple[LogEntry, str]]:
-    """Read the entries after a version, in order, each with its digest.
+    """Read the entries after a version in order, each with its digest, until one is missing.
 
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        after: the first entry read is `after + 1`.
-        until: the last version to read; None goes on until one is missing.
-        parent_sha256: digest of the entry `after`, if it is known.
-
-    Raises:
-        FormatError: an entry is damaged, missing before `until`, or was not built on the one
-            before it.
+    Raises a `FormatError` if an entry is damaged, missing up to `until`, or not built on the one
+    before it. `parent_sha256` is the digest of entry `after`, if known.
     """
     version = after + 1
     while until is None or version <= until:
@@ -152,20 +122,9 @@ def read_entries(
 def read_chain(
     store: ObjectStore, scope: LogScope, first: int, last: int, head_sha256: str = ""
 ) -> list[Link]:
-    """Read some versions of a log and judge each; entries are read in parallel.
+    """Read the entries from `first` to `last` in parallel and judge each; one link per version.
 
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        first: the first version.
-        last: the last version.
-        head_sha256: digest that the entry `last` must have, if it is known.
-
-    Returns:
-        One link per version, in order.
-
-    Raises:
-        StoreError: the store could not tell.
+    `head_sha256` is the digest that entry `last` must have, if known.
     """
     versions = range(max(first, 1), last + 1)
     if not versions:
@@ -184,12 +143,12 @@ def read_chain(
 
 
 def break_of(links: Sequence[Link]) -> str:
-    """Say what is wrong with the newest broken link; empty if none is."""
+    """Describe the newest broken link; empty if none is broken."""
     return next((link.problem for link in reversed(links) if link.problem), "")
 
 
 def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> Message:
-    """Say that an entry is missing, and what to do."""
+    """The message that an entry is missing, and what to do."""
     return Message(
         f"Log entry {scope.entry_key(version)} of {store.url} is missing, but version {version} "
         "was committed. Restore it from a backup of the store. To see what else is damaged: ",
@@ -198,15 +157,9 @@ def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> Message:
 
 
 def refuse_gap(store: ObjectStore, scope: LogScope, head: int) -> None:
-    """The slot after the head is free for ever only if nobody was beyond it.
+    """Raise a `FormatError` if an entry exists beyond the free slot after the head.
 
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        head: its newest version, as a writer found it.
-
-    Raises:
-        FormatError: a later entry exists, so that the one after the head is lost.
+    The log has then lost the entry in between, and a commit there would hide the loss.
     """
     later = logged_versions(store, scope, head + 1)
     if later and later[0] != head + 1:

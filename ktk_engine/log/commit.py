@@ -49,69 +49,48 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
-# What writes rows beside those that are there, or writes those anew.
+# Operations that add rows or rewrite existing ones.
 _WRITES = frozenset(("append", "replace", "compact", "alter"))
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Committed:
-    """The outcome of a commit.
+    """The outcome of a commit."""
 
-    Attributes:
-        head: what it was put on; knows the new snapshots, too.
-        entry: the log entry.
-        snapshots: the new snapshots of the changed datasets, by uuid.
-        state: the scope with it; None where only resolving can tell.
-        warning: why not every form was published; empty if all were.
-        removed: datasets that it, or a commit before it that was not published, has removed, or
-            has taken a published form from.
-    """
-
-    head: State
+    head: State  # what it was put on, with the new snapshots
     entry: LogEntry
-    snapshots: Mapping[str, Snapshot]
-    state: State | None = None
-    warning: str = ""
+    snapshots: Mapping[str, Snapshot]  # of the changed datasets, by uuid
+    state: State | None = None  # the scope after it; None if only `resolve` can tell
+    warning: str = ""  # why some form was not published; empty if all were
+    # Datasets that it, or an unpublished commit before it, removed or took a form from.
     removed: frozenset[str] = frozenset()
 
 
 def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
-    """Tell what a dataset is in its scope, as its own snapshot has it."""
+    """The role of a dataset in its scope, from its own snapshot."""
     if scope.kind != "cube":
         return "table"
     return "seed" if snapshot.is_seed else "enrichment"
 
 
 class Publisher(Protocol):
-    """Brings every form in which others read a scope up to a commit.
+    """Brings every published form of a scope up to a commit.
 
-    Each commit is given one, so that no way of writing can forget a form.
+    Each commit gets one, so that no way of writing can forget a form.
     """
 
     def __call__(self, done: Committed) -> Committed:
-        """Publish; what fails is a warning, since the commit stands."""
+        """Publish; a failure is a warning, since the commit stands."""
 
 
 def commit(base: State, transaction: Transaction, publish: Publisher | None) -> Committed:
     """Commit changes to the datasets of a scope, all or none.
 
-    Args:
-        base: what the changes were computed from.
-        transaction: the changes.
-        publish: what follows the commit; None leaves that to the caller.
-
-    Returns:
-        The entry that was put, and whether publishing worked.
-
-    Raises:
-        CommitConflictError: another commit contradicts; nothing was committed.
-        ForeignWriterError: another program changed a dataset; nothing was committed.
-        UnsupportedFormatError: it did so in a form that is unknown here; nothing was committed.
-        FormatError: the log is damaged; nothing was committed.
-        CommitStateUnknownError: the store did not say what happened.
-        StoreError: the store failed. Whether anything was committed, `transaction.write` tells
-            after this and every other exception: a refusal, an interrupt, a bug.
+    Raises a `CommitConflictError`, `ForeignWriterError`, `UnsupportedFormatError` or `FormatError`
+    if nothing was committed, and a `CommitStateUnknownError` if the store did not say. After any
+    other exception, also an interrupt, `transaction.write` knows whether it was made. With
+    `publish=None` the caller publishes.
     """
     _refuse_foreign(base, transaction)
     store, head = base.store, base
@@ -126,7 +105,7 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
             with head.reading():
                 transaction.reads.check_unchanged(head)
                 entry, snapshots = _prepare(head, transaction, attempt, expired_keys, written)
-        except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
+        except VersionGoneError:  # the new snapshots remain; only their base is gone
             head = _advance(head, transaction, expired_keys)
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
@@ -149,18 +128,7 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
 
 
 def check_commit(base: State, transaction: Transaction) -> State:
-    """Find out whether a commit would be refused on the head as it is now; none is made.
-
-    Args:
-        base: what the changes were computed from.
-        transaction: the changes.
-
-    Returns:
-        What to commit them on.
-
-    Raises:
-        KtkError: see `commit`.
-    """
+    """Find the head that a transaction can be committed on; raises as `commit` does."""
     expired_keys: set[str] = set()
     head = _advance(base, transaction, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
@@ -173,10 +141,9 @@ def check_commit(base: State, transaction: Transaction) -> State:
 
 
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
-    """Nothing is built on a document that somebody else changed in an unknown way.
+    """Refuse to build on a document that another program changed in an unknown way.
 
-    A removal builds on nothing, and anyone who adopts has seen what was changed: these are the ways
-    out of such a state, also of several.
+    Removals and adoptions pass: they are the ways out of that state, also for several datasets.
     """
     if _only_removes(transaction):
         return
@@ -195,7 +162,7 @@ def _only_removes(transaction: Transaction) -> bool:
 
 
 def _drop_snapshots(head: State, keys: Sequence[str]) -> None:
-    """Delete what was written for an entry that lost its slot; nothing refers to it."""
+    """Delete the snapshots of an entry that lost its slot; nothing refers to them."""
     try:
         head.store.delete(keys)
     except StoreError as error:
@@ -203,7 +170,7 @@ def _drop_snapshots(head: State, keys: Sequence[str]) -> None:
 
 
 def _advance(head: State, transaction: Transaction, expired_keys: set[str]) -> State:
-    """Move to the newest entry and judge what came in between."""
+    """Move to the newest entry and check the transaction against those in between."""
     newest = resolve(head.store, head.scope)
     _refuse_foreign(newest, transaction)
     for entry, _ in read_entries(
@@ -221,7 +188,7 @@ def _advance(head: State, transaction: Transaction, expired_keys: set[str]) -> S
 
 
 def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
-    """Whether the winner only adopted the very document that my change is based on."""
+    """Whether the winner only adopted the document that this change is based on."""
     record, state = winner.changes.get(uuid), head.datasets.get(uuid)
     if record is None or record.operation != "adopt" or state is None:
         return False
@@ -231,11 +198,7 @@ def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
 def _prepare(
     head: State, transaction: Transaction, attempt: int, expired_keys: set[str], written: list[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
-    """Build the entry on top of a head: rebase, check, write snapshots.
-
-    Args:
-        written: takes the keys of what is written.
-    """
+    """Rebase on a head, check, write the snapshots (keys go to `written`), and build the entry."""
     before, after = _rebased(head, transaction, attempt, expired_keys)
     changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
     _forget_earlier_lives(head, transaction)
@@ -255,9 +218,9 @@ def _prepare(
 def _rebased(
     head: State, transaction: Transaction, attempt: int, expired_keys: set[str]
 ) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
-    """The snapshots of a head, and what the changes make of them; checked."""
+    """The snapshots of a head, and the checked ones that the changes make of them."""
     removed = {change.uuid for change in transaction.changes if change.rebase is None}
-    # A removal needs no other dataset, and must work where those cannot be read.
+    # A removal needs no other dataset, and must work where others cannot be read.
     before = {} if _only_removes(transaction) else head.snapshots_except(removed)
     after = dict(before)
     for change in transaction.changes:
@@ -274,7 +237,7 @@ def _rebased(
 
 
 def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
-    """Refuse to write rows beside, or instead of, those with columns that nobody here sees."""
+    """Refuse to add to or replace rows that have columns this version does not show."""
     if before is None or not before.left_out or change.operation not in _WRITES:
         return
     columns = ", ".join(f"{name} ({why})" for name, why in before.left_out.items())
@@ -286,10 +249,10 @@ def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
 
 
 def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
-    """Delete what says that a dataset was published which the head does not have.
+    """Delete the marks of earlier publishing for datasets that the head does not have.
 
-    Another program deleted its document before it was removed here. Left alone, the mark would
-    say of the new dataset that its document was deleted.
+    Another program deleted such a document before the dataset was removed here. The mark would make
+    a new dataset look as if its document were deleted.
     """
     new = [change.uuid for change in transaction.changes if change.uuid not in head.datasets]
     marks = [head.scope.published_key(uuid) for uuid in new]
@@ -300,7 +263,7 @@ def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
 def _adopt(
     head: State, transaction: Transaction, after: Mapping[str, Snapshot], stored: NewSnapshots
 ) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
-    """Pointers of the datasets that stay; foreign ones get their first snapshot."""
+    """Entries of the datasets that stay; foreign ones get their first snapshot."""
     changed = {change.uuid for change in transaction.changes}
     datasets, records = {}, {}
     for uuid, state in head.datasets.items():
@@ -309,7 +272,7 @@ def _adopt(
         if state.entry is not None and not state.foreign:
             datasets[uuid] = state.entry
             continue
-        if uuid not in after:  # a removal: what others wrote is for the next writer to adopt
+        if uuid not in after:  # a removal: the next writer adopts what others wrote
             if state.entry is not None:
                 datasets[uuid] = state.entry
             continue
@@ -320,7 +283,7 @@ def _adopt(
 
 
 def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
-    """Under which name SQL knows a dataset from now on, and who builds it."""
+    """Update a dataset's name in SQL and the node that builds it."""
     if change.relation is not None:
         stored = replace(stored, relation=change.relation)
     if change.builder is not None:
@@ -329,7 +292,7 @@ def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
 
 
 def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
-    """Documents that must not come back to life, the seed dataset's first."""
+    """Removed datasets whose documents must not come back, the seed dataset first."""
     known = head.head.removed if head.head else {}
     pending = {uuid: known.get(uuid, "") for uuid in head.unpublished_removals}
     removed = [change for change in transaction.changes if change.rebase is None]
@@ -343,7 +306,7 @@ def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
 def _removed(
     head: State, transaction: Transaction, after: Mapping[str, Snapshot]
 ) -> frozenset[str]:
-    """What publishing has to take away, also where it is there again, or loses a form."""
+    """Datasets that were removed, also if they exist again, or that lose a published form."""
     own = {change.uuid for change in transaction.changes if change.rebase is None}
     ended = {
         uuid
@@ -380,16 +343,16 @@ def _entry(
 
 
 def _tags(head: State, transaction: Transaction) -> dict[str, int]:
-    """Names of versions as they will be."""
+    """The tags after the commit."""
     tags = {**(head.head.tags if head.head else {}), **transaction.tags}
     return {name: version for name, version in sorted(tags.items()) if version is not None}
 
 
 def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
-    """Put the entry into its slot: the commit. False if another has the slot.
+    """Put the entry into its slot, which is the commit; False if another entry has the slot.
 
-    From here on the write's fate is unknown, until the store has said what the slot holds. To
-    repeat the put is safe: it is the same entry for the same slot.
+    From here on the write's fate is unknown until the store says what the slot holds. Repeating the
+    put is safe: it is the same entry for the same slot.
     """
     store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)
     unanswered: Exception | None = None
@@ -402,11 +365,11 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
             mine: bool | None = True
         except Exception as error:
             if isinstance(error, StoreError) and error.nothing_written:
-                if unanswered is None:  # no put before this one can land later on
+                if unanswered is None:  # no earlier put can land later
                     write.fate = CommitStatus.NOT_COMMITTED
                     raise
                 break
-            # The answer was lost, perhaps not the put: only reading back can tell.
+            # The answer was lost, the put perhaps not: only reading back can tell.
             unanswered = error
             mine = _is_mine(store, key, data, entry.commit)
         if mine is not None:
@@ -422,7 +385,7 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
 
 
 def _is_mine(store: ObjectStore, key: str, data: bytes, commit_id: str) -> bool | None:
-    """Whether a slot holds my entry or another's; None if it is empty or cannot be read."""
+    """Whether a slot holds this write's entry; None if it is empty or cannot be read."""
     try:
         found = store.get(key)
     except StoreError:
@@ -430,7 +393,7 @@ def _is_mine(store: ObjectStore, key: str, data: bytes, commit_id: str) -> bool 
     if found == data:
         return True
     try:
-        # An entry is written once and whole, so that this one is another's, or was damaged.
+        # An entry is written once and whole, so this one has another writer or was damaged.
         return None if parse_entry(found, key).commit == commit_id else False
     except KtkError:
         return None

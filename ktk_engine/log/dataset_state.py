@@ -1,4 +1,4 @@
-"""One dataset of a scope as it is resolved: whose its document is, and what that means."""
+"""One dataset of a scope as resolved: who wrote its document, and what follows from that."""
 
 from __future__ import annotations
 
@@ -31,32 +31,23 @@ _READ_FROM_LOG = "It is read as the log has it. "
 
 @dataclass(frozen=True)
 class DatasetState:
-    """One dataset of a scope, as resolved.
-
-    Attributes:
-        uuid: the dataset's uuid.
-        entry: where the log has it; None for a dataset that the log does not know.
-        stamp: the published document's stamp; None if there is no document of ours.
-        document: SHA-256 of a document of another program; empty if it is ours or missing.
-        foreign: SHA-256 of a document that another program wrote on top of `entry` (or without
-            any log): its content is the truth. Empty if the log is.
-        same_files: whether that document has exactly the files of `entry`, so that the log
-            knows its rows, and only indices and metadata are the other program's.
-        problem: why nothing may be written on top; empty if all is well. What is read then is
-            what the log has, or else the document.
-        unsupported: whether that is a document of a form that this version does not know.
-        staged: whether it is what a transaction would make of it, which is not committed yet.
-    """
+    """One dataset of a scope, as resolved."""
 
     uuid: str
-    entry: DatasetEntry | None
-    stamp: Stamp | None
-    document: str = ""
+    entry: DatasetEntry | None  # None if the log does not know the dataset
+    stamp: Stamp | None  # None if there is no document of this library
+    document: str = ""  # SHA-256 of another program's document; else empty
+    # SHA-256 of a document that another program wrote on top of `entry`, or without any log. Its
+    # content is then the truth; if this is empty, the log is.
     foreign: str = ""
+    # That document has exactly the files of `entry`: the log knows the rows, and only indices and
+    # metadata come from the other program.
     same_files: bool = False
+    # Why nothing may be written on top; empty if nothing is wrong. Readers then get what the log
+    # has, or else the document.
     problem: str = ""
-    unsupported: bool = False
-    staged: bool = False
+    unsupported: bool = False  # the document has a form unknown to this version
+    staged: bool = False  # not committed yet
 
     @property
     def is_readable(self) -> bool:
@@ -65,16 +56,16 @@ class DatasetState:
 
     @property
     def error(self) -> type[KtkError]:
-        """What its problem is raised as."""
+        """The class of error that its problem is raised as."""
         return UnsupportedFormatError if self.unsupported else ForeignWriterError
 
 
 def published_stamp(store: ObjectStore, uuid: str) -> Stamp | None:
-    """Read the stamp of a published document; None if it has none, or there is no JSON form."""
+    """Read the stamp of a published document; None if it has none, or no JSON form exists."""
     try:
         return read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES))
     except ObjectNotFoundError:
-        return None  # only the msgpack form exists, which is never ours
+        return None  # only the msgpack form exists, which this library never writes
     except FormatError:
         return None  # damaged; the whole document is judged below
 
@@ -82,12 +73,10 @@ def published_stamp(store: ObjectStore, uuid: str) -> Stamp | None:
 def unstamped(
     store: ObjectStore, scope: LogScope, uuid: str, head: LogEntry | None
 ) -> DatasetState | None:
-    """Judge a dataset whose document is another program's.
+    """Judge a dataset whose document another program wrote.
 
-    See docs/design/files-and-commits.md, Foreign writers.
-
-    Returns:
-        None if the document has vanished, and the log does not have the dataset.
+    None if the document has vanished and the log does not have the dataset. See
+    docs/design/files-and-commits.md, Foreign writers.
     """
     entries = head.datasets if head else {}
     entry = entries.get(uuid)
@@ -136,10 +125,10 @@ def _unreadable(
     error: KtkError,
     sha256: str = "",
 ) -> DatasetState:
-    """A dataset whose document is damaged, or of a form that is unknown here: that stays as it is.
+    """The state of a dataset whose document is damaged or of an unknown form, and stays as it is.
 
-    Of what the log knows, a damaged document is written anew; nothing else is ever advised that
-    would destroy one.
+    The advice to write a document anew is given only for a damaged one that the log knows: nothing
+    else may destroy a document.
     """
     entry = entries.get(uuid)
     known = _READ_FROM_LOG if entry else ""
@@ -168,10 +157,10 @@ def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetE
 def without_document(
     store: ObjectStore, scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]
 ) -> DatasetState:
-    """A dataset of the log that is not published: not yet, or no more?
+    """The state of a dataset of the log without a document: not published yet, or no longer.
 
     The mark is made after the first publishing. Where it is missing, the last publisher died or was
-    refused, and the next commit publishes it.
+    refused, and the next commit publishes the dataset.
     """
     entry = entries[uuid]
     waits_for_seed = scope.kind == "cube" and not any(
@@ -193,7 +182,7 @@ def without_document(
 
 
 def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> Message:
-    """How to publish what the log has of a dataset; no data file is read or written."""
+    """How to publish what the log has of a dataset, without reading or writing a data file."""
     gone, all_of_them = Remedy.on("drop", *cube_and_dataset(uuid)), [uuid]
     if scope.kind == "cube" and entries[uuid].role == "seed" and len(entries) > 1:
         gone = Remedy("drop_seed", name=scope.name, dataset=scope.dataset_id(uuid))

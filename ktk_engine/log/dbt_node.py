@@ -7,15 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DbtNode:
-    """A node of a dbt project that builds a dataset.
+    """A node of a dbt project that builds a dataset."""
 
-    Attributes:
-        node: dbt's unique id, for instance `model.flights.weather`.
-        project: the project that it was run in, which need not be the package it comes from.
-    """
-
-    node: str
-    project: str
+    node: str  # dbt's unique id, for instance `model.flights.weather`
+    project: str  # the project that ran it; its package may be another
 
     def __str__(self) -> str:
         package = self.node.split(".")[1] if self.node.count(".") > 1 else self.project
@@ -28,5 +23,5 @@ class DbtNode:
 
     @property
     def name(self) -> str:
-        """Its name within the package, by which dbt selects it."""
+        """Its name within the package, which dbt's selectors use."""
         return self.node.split(".", 2)[-1]

@@ -1,4 +1,4 @@
-"""Log entries: one is one commit, put if absent and never changed.
+"""Log entries: each is one commit, put if absent and never changed.
 
 See docs/design/files-and-commits.md, Log entries.
 """
@@ -33,79 +33,55 @@ DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
 # only where a snapshot builds on another, 4 only where versions are tagged, and 5 only where a
-# snapshot has segments, so that older versions of this library go on reading all other stores, and
-# none writes an entry that forgets.
+# snapshot has segments. So older versions of this library can still read all other stores, and
+# none writes an entry that loses something.
 _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS = 2, 3, 4, 5
 _FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS)
 
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """Where a dataset stands after a commit, whether that commit changed it or not.
+    """Where a dataset stands after a commit, whether that commit changed it or not."""
 
-    Attributes:
-        snapshot: key of its snapshot.
-        version: version of the entry that changed it last.
-        commit: id of that commit.
-        role: what it is in its cube; `table` outside cubes.
-        rows: stored rows, None if unknown (files of another writer).
-        files: number of data files.
-        bytes: size of the data files in bytes, None if unknown.
-        specified: for a seed dataset: version that last changed the cube's specification, which
-            every published document repeats.
-        adopted: SHA-256 of another program's document that this commit took over, else empty.
-        relation: name by which SQL knows it; empty if that is its id.
-        node: dbt's unique id of what builds it; empty if no node of dbt does, None in entries of
-            older versions, which do not say (see `builder_of`).
-        project: the dbt project that `node` was run in.
-        snapshot_sha256: digest of the snapshot; empty if an older version wrote it.
-        base: key of the snapshot that `snapshot` builds on, in entries of older versions; else
-            empty.
-        segments: how many segments the snapshot names, of its files and of indices.
-    """
-
-    snapshot: str
-    version: int
-    commit: str
-    role: DatasetRole
-    rows: int | None
+    snapshot: str  # key of its snapshot
+    version: int  # of the entry that changed it last
+    commit: str  # of the same entry
+    role: DatasetRole  # `table` outside cubes
+    rows: int | None  # stored rows; None if unknown (files of other writers)
     files: int
-    bytes: int | None
+    bytes: int | None  # of the data files; None if unknown
+    # Of a seed dataset: the version that last changed the cube's specification, which every
+    # published document repeats.
     specified: int = 0
+    # SHA-256 of another program's document that this commit took over, else empty
     adopted: str = ""
-    relation: str = ""
+    relation: str = ""  # name in SQL; empty if that is its id
+    # dbt's unique id; empty without one, None in entries of older versions
     node: str | None = None
-    project: str = ""
-    snapshot_sha256: str = ""
-    base: str = ""
-    segments: int = 0
+    project: str = ""  # the dbt project that ran `node`
+    snapshot_sha256: str = ""  # empty if an older version wrote it
+    base: str = ""  # in entries of older versions: key of the snapshot that `snapshot` builds on
+    segments: int = 0  # of its files and of its indices
 
     @property
     def snapshots(self) -> frozenset[str]:
-        """Keys of what it takes to read the snapshot."""
+        """Keys of everything needed to read the snapshot."""
         return frozenset({self.snapshot, self.base} - {""})
 
     def as_json(self) -> dict[str, Any]:
-        """Give its form in an entry's document; what older versions lack only where it is said."""
+        """Its form in an entry's document; fields that older versions lack appear only if set."""
         newer = ("base", "segments")
         return {name: v for name, v in self.__dict__.items() if name not in newer or v}
 
 
 @dataclass(frozen=True)
 class ChangeRecord:
-    """What a commit did to one dataset; conflicts are judged by it.
-
-    Attributes:
-        operation: the verb.
-        added: labels of new files; empty for `rebuild`, whose snapshot has them all.
-        removed: labels that are gone; empty for `rebuild`, which removes all.
-        schema_changed: whether a column's type or the set of columns changed.
-    """
+    """What a commit did to one dataset; conflicts are judged by it."""
 
     operation: Operation
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    schema_changed: bool = False
+    added: tuple[str, ...] = ()  # labels; empty for `rebuild`, whose snapshot has them all
+    removed: tuple[str, ...] = ()  # labels; empty for `rebuild`, which removes all
+    schema_changed: bool = False  # a column's type, or the set of columns
 
     @property
     def partitions(self) -> frozenset[str]:
@@ -115,39 +91,26 @@ class ChangeRecord:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One commit of a scope.
+    """One commit of a scope."""
 
-    Attributes:
-        scope: the scope's name, for instance `cube/nyc`.
-        version: 1 for the first entry, without gaps.
-        commit: the commit's id.
-        parent: id of the entry before, empty for the first.
-        parent_sha256: digest of the entry before, empty for the first.
-        time: when it was committed, by the store's clock (UTC).
-        datasets: every dataset of the scope by uuid.
-        changes: what was changed, by uuid.
-        deleted: keys that a clean-up is about to delete; they must never be referred to again.
-        removed: datasets that were removed and whose documents may still lie there, by uuid in
-            the order of removal. The value is the SHA-256 of a document that another program
-            wrote, which must not be taken for a new dataset; empty for a document of ours.
-        history: for people only: the dbt node, invocation and the like.
-        tags: names that people gave to versions, which no clean-up takes.
-        tagged: names that this commit gave or took back.
-    """
-
-    scope: str
-    version: int
+    scope: str  # for instance `cube/nyc`
+    version: int  # 1 for the first entry, without gaps
     commit: str
-    parent: str
-    parent_sha256: str
-    time: datetime
-    datasets: Mapping[str, DatasetEntry]
-    changes: Mapping[str, ChangeRecord]
+    parent: str  # commit id of the entry before; empty for the first
+    parent_sha256: str  # digest of the entry before; empty for the first
+    time: datetime  # by the store's clock (UTC)
+    datasets: Mapping[str, DatasetEntry]  # every dataset of the scope, by uuid
+    changes: Mapping[str, ChangeRecord]  # by uuid
+    # keys that a clean-up is about to delete, which must never be referred to again
     deleted: tuple[str, ...] = ()
+    # Removed datasets whose documents may still be there, by uuid in the order of removal. The
+    # value is the SHA-256 of another program's document, which must not pass for a new dataset; it
+    # is empty for this library's own document.
     removed: Mapping[str, str] = field(default_factory=dict)
+    # for people only: the dbt node, invocation and the like
     history: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, int] = field(default_factory=dict)
-    tagged: tuple[str, ...] = ()
+    tags: Mapping[str, int] = field(default_factory=dict)  # versions that no clean-up takes
+    tagged: tuple[str, ...] = ()  # tags that this commit set or took back
 
     @property
     def operation(self) -> str:
@@ -161,7 +124,7 @@ class LogEntry:
 
 
 def render_entry(entry: LogEntry) -> bytes:
-    """Give an entry's document, with its own digest."""
+    """Render an entry's document, with its own digest."""
     document = {
         "format": _format_of(entry),
         "scope": entry.scope,
@@ -181,7 +144,7 @@ def render_entry(entry: LogEntry) -> bytes:
 
 
 def _format_of(entry: LogEntry) -> int:
-    """The oldest format that can say all that an entry says."""
+    """The oldest format that can hold everything in an entry."""
     if any(item.segments for item in entry.datasets.values()):
         return _FORMAT_WITH_SEGMENTS
     if entry.tags or entry.tagged:
@@ -191,15 +154,9 @@ def _format_of(entry: LogEntry) -> int:
 
 
 def parse_entry(data: bytes, key: str) -> LogEntry:
-    """Read an entry's document.
+    """Parse an entry's document; `key` is for messages.
 
-    Args:
-        data: the document.
-        key: where it came from, for messages.
-
-    Raises:
-        FormatError: it is damaged.
-        UnsupportedFormatError: it is of a newer format.
+    Raises a `FormatError` if it is damaged, and an `UnsupportedFormatError` if its format is newer.
     """
     try:
         document = read_checksummed(data, 2, max(_FORMATS), f"Log entry {key}")

@@ -1,4 +1,4 @@
-"""Which dbt node builds a dataset, as its log says."""
+"""Finds the dbt node that builds a dataset, from its log."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ _NODES = ("model.", "seed.", "snapshot.")
 
 
 def builder_of(state: State, uuid: str) -> DbtNode | None:
-    """Tell which dbt node builds a dataset.
+    """Find the dbt node that builds a dataset; None if another program, Python or a statement did.
 
-    Entries of older versions do not say so; there the newest commit of a node that wrote rows
-    tells it.
-
-    Args:
-        state: the dataset's scope.
-        uuid: a dataset of it.
-
-    Returns:
-        The node; None if no node of dbt built it: another program, Python or a statement did.
+    Entries of older versions do not name it. There, the newest commit of a node that wrote rows
+    does.
     """
     item = state.datasets[uuid].entry
     return None if item is None else builder_at(state.store, state.scope, uuid, item)
@@ -35,14 +28,7 @@ def builder_of(state: State, uuid: str) -> DbtNode | None:
 def builder_at(
     store: ObjectStore, scope: LogScope, uuid: str, where: DatasetEntry
 ) -> DbtNode | None:
-    """Tell which dbt node had built a dataset at a version; see `builder_of`.
-
-    Args:
-        store: where it lives.
-        scope: whose log.
-        uuid: the dataset.
-        where: where that version has it.
-    """
+    """Find the dbt node that had built a dataset at the version of `where`; see `builder_of`."""
     if where.node is not None:
         return DbtNode(where.node, where.project) if where.node else None
     for entry in _changes_backwards(store, scope, uuid, where):
@@ -55,7 +41,7 @@ def builder_at(
 def _changes_backwards(
     store: ObjectStore, scope: LogScope, uuid: str, where: DatasetEntry
 ) -> Iterator[LogEntry]:
-    """The entries that changed a dataset, newest first, as far as the log reaches."""
+    """The entries that changed a dataset, newest first, back to the oldest that is left."""
     known: DatasetEntry | None = where
     while known is not None and known.version:
         version = known.version

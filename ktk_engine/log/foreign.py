@@ -29,12 +29,9 @@ from ktk_engine.types.schema import dataset_schema
 
 
 def verify_document(store: ObjectStore, uuid: str) -> None:
-    """Refuse to build on a document that was edited under our stamp.
+    """Raise a `ForeignWriterError` if a document was edited and still has this library's stamp.
 
-    A document that is gone is no ground to build on: the log tells whether we removed it.
-
-    Raises:
-        ForeignWriterError: its content does not have the digest that the stamp names.
+    A missing document passes: the log knows whether this library removed it.
     """
     key = document_key(uuid)
     try:
@@ -56,15 +53,9 @@ def verify_document(store: ObjectStore, uuid: str) -> None:
 def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snapshot:
     """Describe a dataset by its published Kartothek files.
 
-    Rows, bytes and statistics of its files are unknown here: only their footers tell.
-
-    Args:
-        store: where the dataset lives.
-        document: its metadata document.
-
-    Raises:
-        ObjectNotFoundError: the dataset has no `_common_metadata`.
-        FormatError: a document or label breaks the format's rules.
+    Rows, bytes and statistics are unknown here: only the footers of its files have them. Raises an
+    `ObjectNotFoundError` without `_common_metadata`, and a `FormatError` if a document or label
+    breaks the format's rules.
     """
     published, noted = _published_schema(store, document)
     schema = dataset_schema(published, document.partition_keys)
@@ -84,7 +75,7 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
 def _published_schema(
     store: ObjectStore, document: DatasetDocument
 ) -> tuple[pa.Schema, dict[str, Any]]:
-    """Read `_common_metadata`, and what to note of it; an error names the file and the dataset."""
+    """Read `_common_metadata` and what to record of it; errors name the file and the dataset."""
     key = common_metadata_key(document.uuid, document.table)
     try:
         data = store.get(key)
@@ -130,9 +121,9 @@ def has_files_of(document: DatasetDocument, snapshot: Snapshot) -> bool:
 
 
 def with_document(snapshot: Snapshot, document: DatasetDocument) -> Snapshot:
-    """The snapshot of the same files, with what another program's document adds to it.
+    """A snapshot with what another program's document of the same files adds.
 
-    Indices of further columns are taken over; of those that the snapshot has, its own stay.
+    Indices of further columns are taken over; the snapshot's own indices stay.
     """
     own = snapshot.with_index
     indices = {
@@ -148,9 +139,10 @@ def with_document(snapshot: Snapshot, document: DatasetDocument) -> Snapshot:
 
 
 def kept_metadata(known: Mapping[str, Any], document: DatasetDocument) -> dict[str, Any]:
-    """Metadata of another program's document, which may have lost all that was there before.
+    """The metadata of another program's document, completed by what was there before.
 
-    Kartothek's `build_dataset_indices` writes none of it, a cube's specification among it.
+    Kartothek's `build_dataset_indices` writes no user metadata, and so loses a cube's
+    specification.
     """
     if BASE_KEY in document.metadata:
         return dict(document.metadata)

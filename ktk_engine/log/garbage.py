@@ -37,48 +37,35 @@ from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key
 
 INTENT_LIFETIME = timedelta(hours=24)
-FOREIGN_LIFETIME = timedelta(days=7)
+FOREIGN_LIFETIME = timedelta(days=7)  # at least, of files with names of other programs
 UNFINISHED_LIFETIME = timedelta(hours=24)
 _COMMIT = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How long superseded files stay for readers and for history; tagged versions always do.
+    """How long superseded files stay for readers and for history; tagged versions always do."""
 
-    Attributes:
-        age: versions that were the newest one within this time are kept.
-        versions: at least so many of the newest versions are kept, as long as the scope has a
-            dataset: of a cube or table that was removed only the age counts.
-    """
-
-    age: timedelta = timedelta(days=7)
+    age: timedelta = timedelta(days=7)  # versions that were the newest within this time stay
+    # At least this number of the newest versions stays while the scope has a dataset. Only the age
+    # counts for a cube or table that was removed.
     versions: int = 10
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """What a clean-up would delete.
+    """What a clean-up would delete."""
 
-    Attributes:
-        state: the scope, resolved after the listing.
-        objects: what nothing refers to, with sizes, sorted by key.
-        unfinished: temporary files of writers that died, sorted by key.
-        intents: dead writers' notes to remove, by commit id.
-        versions: how many log entries there are.
-        kept_versions: how many of them keep their files.
-    """
-
-    state: State
-    objects: tuple[ObjectInfo, ...]
-    unfinished: tuple[ObjectInfo, ...]
-    intents: tuple[str, ...]
-    versions: int
-    kept_versions: int
+    state: State  # resolved after the listing
+    objects: tuple[ObjectInfo, ...]  # what nothing refers to, sorted by key
+    unfinished: tuple[ObjectInfo, ...]  # temporary files of dead writers, sorted by key
+    intents: tuple[str, ...]  # commit ids of dead writers' notes
+    versions: int  # log entries
+    kept_versions: int  # of these, versions that keep their files
 
     @property
     def bytes(self) -> int:
-        """Size of all that would go, in bytes."""
+        """Size of all that would go."""
         return sum(info.size for info in (*self.objects, *self.unfinished))
 
     @property
@@ -96,24 +83,13 @@ def find_garbage(
     retention: Retention,
     named: NamedFiles | None = None,
 ) -> Garbage:
-    """List a scope's objects and keep all that anything may still need.
+    """List a scope's objects and keep everything that may still be needed.
 
-    The listing comes before the intents, and those before the roots: a commit that lands in
-    between is then protected by its intent or among the roots.
-
-    Args:
-        store: where the scope lives.
-        scope: what to clean up; without a log, only what its documents name is needed.
-        retention: what history keeps. Files with names of other programs stay for its age, and
-            for 7 days at least.
-        named: uuid -> files that documents of other scopes name, None where nobody can tell; what
-            is read is added, for the next scope.
-
-    Raises:
-        ForeignWriterError: another program changed a dataset; nothing can be called garbage.
-        UnsupportedFormatError: it did so in a form that is unknown here.
-        ObjectNotFoundError: a snapshot that history needs is missing.
-        FormatError: a log entry or snapshot that history needs is missing or damaged.
+    The listing comes before the intents, and those before the roots: a commit in between is then
+    protected by its intent or is among the roots. `named` maps uuids to the files that documents of
+    other scopes name (None if unknown), and is filled for the next scope. Raises a
+    `ForeignWriterError`, `UnsupportedFormatError`, `ObjectNotFoundError` or `FormatError` if it
+    cannot tell what is needed.
     """
     started = resolve(store, scope)
     before = _entries(_links(started))
@@ -153,14 +129,10 @@ def find_garbage(
 
 
 def dataset_folders(store: ObjectStore, scope: LogScope) -> list[str]:
-    """Uuids of the datasets of a cube that have a folder, whether or not a document is left.
+    """Uuids of a cube's datasets that have a folder, with or without a document; none for a table.
 
-    Kartothek leaves what it replaced where it was, when it deletes a dataset or cube too. Of a
-    table without a document nobody can tell that a folder was its.
-
-    Args:
-        store: where the scope lives.
-        scope: a cube, or a table, for which there are none.
+    Kartothek leaves replaced files in place, also when it deletes a dataset or cube. Without a
+    document, nothing shows that a folder belonged to a table.
     """
     if not scope.cube:
         return []
@@ -176,7 +148,7 @@ def _links(state: State) -> list[Link]:
 
 
 def _entries(links: Sequence[Link]) -> list[LogEntry]:
-    """The entries that can be read. What a lost one gave up or ended is kept for its sake."""
+    """The readable entries; what a lost entry gave up or ended is kept."""
     return [link.entry for link in links if link.entry is not None]
 
 
@@ -189,17 +161,17 @@ def _uuids(entries: Sequence[LogEntry], state: State | None = None) -> list[str]
 
 
 def _expired_keys(entries: Sequence[LogEntry]) -> set[str]:
-    """What clean-ups have deleted, or were about to: dead for ever."""
+    """Keys that clean-ups have deleted, or were about to: they never come back."""
     return {key for entry in entries for key in entry.deleted}
 
 
 def _may_go(
     info: ObjectInfo, now: datetime, living: set[str], ended: set[str], age: timedelta
 ) -> bool:
-    """Whether an object that nothing refers to is surely nobody's work in progress.
+    """Whether an object that nothing refers to is surely not work in progress.
 
-    Names of ours carry the id of their commit. One that carries none, or an unknown one, may
-    belong to a writer that we do not know, and has to grow old first.
+    Names that this library makes carry the id of their commit. A name without one, or with an
+    unknown one, may belong to an unknown writer, so the object has to grow old first.
     """
     commits = _commits(info)
     if commits & living:
@@ -208,17 +180,17 @@ def _may_go(
 
 
 def _commits(info: ObjectInfo) -> set[str]:
-    """The ids of commits that a key may carry."""
+    """The commit ids that a key may carry."""
     return set(_COMMIT.findall(info.key))
 
 
 def _named_elsewhere(
     store: ObjectStore, state: State, strange: frozenset[str], known: NamedFiles
 ) -> frozenset[str]:
-    """Files that documents of other programs may name, of whatever cube or table they are.
+    """Files that documents of other programs may name, of any cube or table.
 
-    Kartothek's copies under another name may name files of the original. A document that cannot
-    be read, or has the name of no dataset, may name any file with a name of other programs.
+    Kartothek's copies under another name may name files of the original. A document that cannot be
+    read, or that has no dataset's name, may name any file that has another program's name.
     """
     if not strange:
         return strange
@@ -233,12 +205,12 @@ def _named_elsewhere(
 
 
 def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
-    """The files that a document of another program names; ours name none but their own."""
+    """The files that another program's document names; None if it cannot be read."""
     try:
         if read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES)) is not None:
             return frozenset()
     except (FormatError, InvalidKeyError, ObjectNotFoundError):
-        pass  # the whole document tells, or there is none in JSON
+        pass  # read the whole document; there may be none in JSON
     try:
         return named_keys(*document_bytes(store, uuid))
     except ObjectNotFoundError:
@@ -250,7 +222,7 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
 def _objects(
     store: ObjectStore, scope: LogScope, uuids: Sequence[str], alive: frozenset[str]
 ) -> Iterator[ObjectInfo]:
-    """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge.
+    """Data, index and snapshot files; other files in a dataset's folder are not judged.
 
     What was published in other formats goes with its dataset, and no file of it before.
     """
@@ -268,7 +240,7 @@ def _objects(
 
 
 def _is_iceberg(uuid: str, key: str) -> bool:
-    """Whether a file is of what was published as Iceberg; a table may be in its folder, too."""
+    """Whether a file belongs to a published Iceberg table, which may be in a table's folder."""
     of_iceberg = key.startswith(f"{uuid}/{ICEBERG_METADATA}/")
     return of_iceberg and key.endswith((".metadata.json", ".avro", "/version-hint.text"))
 
@@ -300,10 +272,8 @@ def _kept(
 ) -> list[LogEntry]:
     """The newest entries, those that were the head within the retention's age, and tagged ones.
 
-    The head is among them whatever the clocks say: those of two writers may differ.
-
-    Raises:
-        FormatError: one of them is missing or damaged, so nobody can tell what it needs.
+    The head is always among them, since the clocks of two writers may differ. Raises a
+    `FormatError` if a kept entry is missing or damaged, since what it needs is then unknown.
     """
     if not links:
         return []
@@ -324,20 +294,20 @@ def _kept(
 def _roots(
     store: ObjectStore, state: State, kept: Sequence[LogEntry], expired_keys: set[str]
 ) -> set[str]:
-    """Every key that a kept version or the present documents refer to."""
+    """Every key that a kept version or a present document refers to."""
     roots = set()
     for uuid, snapshot in state.snapshots().items():
         table = snapshot.properties.get("table")
         roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
         roots |= snapshot.keys
-    # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
+    # An earlier clean-up may have kept less; history shows only counts of what it deleted.
     items = [item for entry in kept for item in entry.datasets.values()]
     wanted = {item.snapshot: item for item in items}
     known: dict[str, FileTable] = {}
     for key in sorted(wanted.keys() - expired_keys):
         roots |= wanted[key].snapshots
         found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
-        # A living intent may have spared the snapshot alone: what it needs went before.
+        # An intent may have spared the snapshot alone, after its files were deleted.
         roots |= set() if expired_keys.intersection(found.segments) else found.keys
         roots |= {
             published_index_key(found.uuid, name, wanted[key].commit)

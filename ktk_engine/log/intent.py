@@ -1,4 +1,4 @@
-"""Intents: the note that a writer is alive, so that a clean-up spares its files."""
+"""Intents: a writer's note that it is alive, so that a clean-up spares its files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,11 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Intent:
-    """A writer's note.
-
-    Attributes:
-        commit: id of the commit it prepares.
-        operation: what it does, in words.
-        heartbeat: when it last said that it lives, by the store's clock (UTC).
-    """
+    """A writer's note that it is alive."""
 
     commit: str
-    operation: str
-    heartbeat: datetime
+    operation: str  # in words
+    heartbeat: datetime  # by the store's clock (UTC)
 
 
 @contextmanager
@@ -54,16 +48,9 @@ def write_intent(
 ) -> Iterator[None]:
     """Keep an intent alive while a block runs, and take back a write that did not commit.
 
-    When the block ends or raises, the write's fate decides, not the exception: not committed,
-    its files are deleted; committed, they stay; unknown, they stay and so does the intent, for
-    the clean-up to judge, as after the death of the process.
-
-    Args:
-        store: where the scope lives.
-        scope: what is being written.
-        write: the write that the block prepares and commits.
-        operation: the verb, for people.
-        folders: keys of the folders with the write's data files, as they are when it ends.
+    When the block ends or raises, the write's fate decides, not the exception. Files of an
+    uncommitted write are deleted. If the fate is unknown, the files and the intent stay for the
+    clean-up, as after the death of the process. `folders` is read at the end.
     """
     key = scope.intent_key(write.commit)
     finished = threading.Event()
@@ -100,7 +87,7 @@ def write_intent(
 
 
 def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
-    """Say what became of a commit that was interrupted: the exception does not know it."""
+    """Say what became of an interrupted commit, which the exception does not know."""
     if write.fate is CommitStatus.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
         return
     look = Remedy("history", name=scope.name)
@@ -116,7 +103,7 @@ def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
 def _end(
     store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
 ) -> None:
-    """Remove the files of a write that did not commit, then the note of one whose fate is known.
+    """Remove the files of an uncommitted write, then the note of a write whose fate is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
     here may hide the block's own outcome.
@@ -140,8 +127,7 @@ def _end(
 def read_intents(store: ObjectStore, scope: LogScope) -> list[Intent]:
     """Read the notes of all writers of a scope, dead ones among them.
 
-    Raises:
-        FormatError: a note is damaged; whose files it protects is then unknown.
+    Raises a `FormatError` if a note is damaged: the files that it protects are then unknown.
     """
     folder = join_key(scope.folder, "intent")
     intents = []

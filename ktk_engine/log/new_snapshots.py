@@ -1,4 +1,4 @@
-"""Stores the snapshots of a commit, and gives what its entry says of them."""
+"""Stores the snapshots of a commit and makes the entries that refer to them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,21 @@ from ktk_engine.snapshot.stored_snapshot import write_snapshot
 
 @dataclass(frozen=True)
 class NewSnapshots:
-    """Stores the snapshots of one attempt at a commit.
+    """Stores the snapshots of one attempt at a commit."""
 
-    Attributes:
-        head: what the commit is put on.
-        commit: its id.
-        attempt: how often another commit came first.
-        written: takes the keys of what is written.
-    """
-
-    head: State
-    commit: str
-    attempt: int
-    written: list[str]
+    head: State  # what the commit is put on
+    commit: str  # its id
+    attempt: int  # how often another commit came first
+    written: list[str]  # receives the keys of what is written
 
     def store(self, snapshot: Snapshot, role: DatasetRole) -> tuple[DatasetEntry, Snapshot]:
-        """Store a snapshot: gives its entry, and the snapshot as it is stored."""
+        """Store a snapshot; returns its entry, and the snapshot as stored."""
         head, uuid = self.head, snapshot.uuid
 
         def key(number: int) -> str:
             return head.scope.snapshot_key(self.commit, uuid, self.attempt, number)
 
-        # Where commits overtake one another, none does what the next attempt does again.
+        # Where commits race, merging would be repeated with each attempt, so it is left out.
         merge = self.attempt == 0
         snapshot, sha256, written = write_snapshot(head.store, key, snapshot, merge=merge)
         self.written.extend(written)
@@ -60,7 +53,7 @@ class NewSnapshots:
 
 
 def _count_segments(snapshot: Snapshot) -> int:
-    """How many segments its indices have; an index without any value counts, too."""
+    """Number of segments of its indices; an index without values counts too."""
     return sum(len(items) or 1 for items in snapshot.index_segments.values())
 
 
@@ -75,7 +68,7 @@ def _specified(head: State, snapshot: Snapshot) -> int:
 
 
 def _adopted(head: State, uuid: str) -> str:
-    """The foreign document that this commit's own will replace."""
+    """SHA-256 of the foreign document that this commit's document will replace; else empty."""
     if uuid in head.datasets:
         return head.datasets[uuid].document
     return head.head.removed.get(uuid, "") if head.head else ""

@@ -1,4 +1,4 @@
-"""Writes: what is known of a commit, which alone decides whether its files may be deleted."""
+"""What is known of a write's commit, which alone decides whether its files may be deleted."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ from ktk_engine.log.scope import new_commit_id
 
 
 class CommitStatus(Enum):
-    """What is known of a write's commit.
+    """What is known of a write's commit."""
 
-    Attributes:
-        NOT_COMMITTED: no put of its entry was started, or the slot is known to be another's.
-        UNKNOWN: a put of its entry was started, and nobody has said yet what it did.
-        COMMITTED: its entry is in the log.
-    """
-
+    # No put of its entry was started, or another entry is known to have the slot.
     NOT_COMMITTED = "not committed"
-    UNKNOWN = "unknown"
-    COMMITTED = "committed"
+    UNKNOWN = "unknown"  # A put of its entry was started, and its outcome is not known yet.
+    COMMITTED = "committed"  # Its entry is in the log.
 
 
 @dataclass
 class PendingCommit:
     """One write, from its announcement to its end.
 
-    The code that puts the entry sets the fate before and after; what cleans up looks at nothing
-    else. So an error or an interrupt, wherever it comes from, proves nothing by itself.
-
-    Attributes:
-        commit: id of the commit; every file's name holds it.
-        fate: what is known of the commit.
+    The code that puts the entry sets the fate before and after, and a clean-up looks at nothing
+    else: an error or interrupt by itself proves nothing.
     """
 
-    commit: str = field(default_factory=new_commit_id)
+    commit: str = field(default_factory=new_commit_id)  # every file's name holds it
     fate: CommitStatus = CommitStatus.NOT_COMMITTED

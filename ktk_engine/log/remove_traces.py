@@ -13,16 +13,9 @@ from ktk_engine.store.key import join_key
 def remove_traces(
     store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
 ) -> None:
-    """Delete every object that carries the id of a write.
+    """Delete every object that carries the id of a write that is known not to be committed.
 
-    Args:
-        store: where the scope lives.
-        scope: what was written to.
-        write: what is known not to be committed.
-        folders: keys of the folders with its data files.
-
-    Raises:
-        StoreError: the store could not be listed, or not everything was deleted.
+    Raises a `StoreError` if the store could not be listed, or not everything was deleted.
     """
     assert write.fate is CommitStatus.NOT_COMMITTED, "only proof of the contrary deletes files"
     own = join_key(scope.folder, "snapshots", write.commit)

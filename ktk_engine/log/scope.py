@@ -16,15 +16,10 @@ FOLDER = ".ktk"
 
 @dataclass(frozen=True)
 class LogScope:
-    """A cube with all its datasets, or one plain dataset: what one log entry can change.
-
-    Attributes:
-        kind: `cube` or `dataset`.
-        name: the cube's uuid prefix, or the dataset's uuid.
-    """
+    """A cube with all its datasets, or one plain dataset: what one log entry can change."""
 
     kind: str
-    name: str
+    name: str  # the cube's uuid prefix, or the dataset's uuid
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -44,7 +39,7 @@ class LogScope:
         return join_key(self.folder, "log", f"{version:020d}.json")
 
     def intent_key(self, commit: str) -> str:
-        """Key of the note that a writer is alive."""
+        """Key of a writer's note that it is alive."""
         return join_key(self.folder, "intent", f"{commit}.json")
 
     def published_key(self, uuid: str) -> str:
@@ -52,14 +47,14 @@ class LogScope:
         return join_key(self.folder, "published", uuid)
 
     def snapshot_key(self, commit: str, uuid: str, attempt: int = 0, segment: int = 0) -> str:
-        """Key of a dataset's snapshot, or a segment of it; a rebased commit writes other files."""
+        """Key of a dataset's snapshot or one of its segments; each attempt writes other files."""
         # No uuid has a dot.
         suffix = f".{attempt}" if attempt or segment else ""
         suffix += f".{segment}" if segment else ""
         return join_key(self.folder, "snapshots", commit, f"{uuid}{suffix}.parquet")
 
     def segment_folder(self, commit: str) -> str:
-        """Key of the folder with the index segments of a commit, beside its snapshots."""
+        """Key of the folder with a commit's index segments, next to its snapshots."""
         return join_key(self.folder, "snapshots", commit, "segments")
 
     def owns(self, uuid: str) -> bool:
@@ -81,7 +76,7 @@ def cube_scope(prefix: str) -> LogScope:
 
 
 def scope_of(uuid: str) -> LogScope:
-    """Scope of a dataset: its cube's if its uuid is `<prefix>++<id>`, else its own."""
+    """The scope of a dataset: its cube's if its uuid is `<prefix>++<id>`, else its own."""
     cube, _ = split_uuid(validate_uuid(uuid))
     return LogScope("cube", cube) if is_in_cube(uuid) else LogScope("dataset", uuid)
 

@@ -11,34 +11,25 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.overlay_store import OverlayStore
 
-# Folders above a snapshot, below `FOLDER`: kind, name, `snapshots`, commit, and itself.
+# Parts of a snapshot's key below `FOLDER`: kind, name, `snapshots`, commit, and its own name.
 _SNAPSHOT_DEPTH = 5
 
 
 class StagedLogs(OverlayStore):
-    """Holds back what commits consist of: what readers and publishers need to know of a stage.
+    """Holds log entries, snapshots and views of staged commits in memory.
 
-    Log entries, snapshots and views are held back in memory. From the first entry of a scope on,
-    the scope is seen as it was then, whatever others commit. What was committed, and what becomes
-    of it, is for `StagedStore` to know.
-
-    Attributes:
-        known: snapshots by key, as the commits made them.
+    From the first entry of a scope on, the scope is seen as it was then, whatever others commit.
+    `StagedStore` knows what was committed, and what becomes of it.
     """
 
     def __init__(self, beneath: ObjectStore) -> None:
-        """Hold back nothing yet.
-
-        Args:
-            beneath: the store that everybody sees.
-        """
         super().__init__(beneath, self._is_of_a_commit)
         self.known: dict[str, Snapshot] = {}
         self._is_open, self._is_over = True, False
 
     @property
     def is_staged(self) -> bool:
-        """Whether commits are staged; after that they are for everybody to see."""
+        """Whether commits are staged; after that, everyone sees them."""
         return self._is_open
 
     def staged_since(self, scope: LogScope) -> int:
@@ -48,7 +39,7 @@ class StagedLogs(OverlayStore):
         return int(first.partition(".")[0]) if first else 0
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """See `ObjectStore.put_if_absent`; an entry cuts others' later ones off."""
+        """See `ObjectStore.put_if_absent`; a staged entry hides later ones of others."""
         is_entry = key.startswith(f"{FOLDER}/") and key.split("/")[3:4] == ["log"]
         if not is_entry:
             super().put_if_absent(key, data)
@@ -61,14 +52,14 @@ class StagedLogs(OverlayStore):
                 self.cut(key)
 
     def _end(self, is_over: bool) -> None:
-        """Hold back nothing any more, and forget what was; `is_over`: nor take an entry."""
+        """Stop holding objects back, and forget them; `is_over` also refuses new entries."""
         with self._lock:
             self._is_open, self._is_over = False, is_over
             self.known.clear()
             self.forget()
 
     def _is_of_a_commit(self, key: str) -> bool:
-        """Whether an object is what a commit, its publishing or a view consists of."""
+        """Whether an object is part of a commit, of its publishing or of a view."""
         folder, *parts = key.split("/")
         if not self._is_open or folder != FOLDER:
             return self._is_open and not parts  # a published document

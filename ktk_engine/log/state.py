@@ -1,4 +1,4 @@
-"""Resolves what a scope holds: its log's head, its documents, and who changed them."""
+"""Resolves what a scope holds: the head of its log, its documents, and who changed them."""
 
 from __future__ import annotations
 
@@ -43,41 +43,29 @@ class State:
     """A scope at one version: every reader and writer starts here.
 
     Threads may share it: snapshots, which never change under their keys, are loaded under a lock.
-
-    Attributes:
-        store: where it lives.
-        scope: the cube or dataset.
-        version: version of the head, 0 if there is no log.
-        head: the newest entry, None if there is no log.
-        head_sha256: digest of that entry.
-        datasets: by uuid, sorted.
-        unpublished_removals: documents of datasets that the log has removed, in the order in
-            which they are to vanish: the seed dataset first.
-        known: snapshots by key, which never change; anyone who resolves again may keep them.
-        elsewhere: datasets that lie in other stores, by uuid, and their scopes there. Such a state
-            is only read; see `beside`.
     """
 
     store: ObjectStore
     scope: LogScope
-    version: int
-    head: LogEntry | None
+    version: int  # of the head; 0 without a log
+    head: LogEntry | None  # the newest entry; None without a log
     head_sha256: str
-    datasets: Mapping[str, DatasetState]
+    datasets: Mapping[str, DatasetState]  # by uuid, sorted
+    # Datasets removed from the log whose documents still have to vanish, the seed dataset first.
     unpublished_removals: tuple[str, ...] = ()
+    # Snapshots by key, which never change, so that a later `resolve` may keep them.
     known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    # Datasets in other stores, by uuid, with their scopes there. Such a state is only read; see
+    # `beside`.
     elsewhere: Mapping[str, State] = field(default_factory=dict)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _loading: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def snapshot(self, uuid: str) -> Snapshot:
-        """Load the snapshot of a dataset; once per state.
+        """Load the snapshot of a dataset, once per state.
 
-        Raises:
-            DatasetNotFoundError: the scope has no such dataset.
-            ForeignWriterError: nobody can tell what it holds.
-            UnsupportedFormatError: this version cannot tell.
-            VersionGoneError: a clean-up has removed it since the state was resolved.
+        Raises a `DatasetNotFoundError`, a `ForeignWriterError` or `UnsupportedFormatError` if what
+        it holds is unknown here, and a `VersionGoneError` if a clean-up has removed it since.
         """
         if uuid in self.elsewhere:
             return self.elsewhere[uuid].snapshot(uuid)
@@ -89,11 +77,10 @@ class State:
             return self._snapshots[uuid]
 
     def dataset(self, uuid: str) -> DatasetState:
-        """Give what the scope knows of a dataset that can be read.
+        """What the scope knows of a readable dataset.
 
-        Raises:
-            DatasetNotFoundError: the scope has no such dataset.
-            ForeignWriterError: nobody can tell what it holds.
+        Raises a `DatasetNotFoundError` if there is none, and a `ForeignWriterError` if it is not
+        readable.
         """
         state = self.datasets.get(uuid)
         if state is None:
@@ -101,7 +88,7 @@ class State:
         if not state.is_readable:
             raise state.error(state.problem)
         if state.problem:
-            # From this line, no matter who reads: Python shows a message once for each place.
+            # Warn from this line for every reader: Python shows a message once per place.
             warnings.warn(state.problem, ForeignWriterWarning, stacklevel=1)
         return state
 
@@ -120,11 +107,7 @@ class State:
         return {uuid: self.snapshot(uuid) for uuid in wanted}
 
     def with_staged(self, snapshots: Mapping[str, Snapshot | None]) -> State:
-        """Give the scope as it would be after changes that are not committed yet.
-
-        Args:
-            snapshots: the changed datasets by uuid; None for one that goes.
-        """
+        """The scope as it would be after uncommitted changes; None removes a dataset."""
         datasets, loaded = dict(self.datasets), dict(self._snapshots)
         for uuid, snapshot in snapshots.items():
             datasets.pop(uuid, None)
@@ -135,15 +118,10 @@ class State:
         return replace(self, datasets=dict(sorted(datasets.items())), _snapshots=loaded)
 
     def after(self, entry: LogEntry, snapshots: Mapping[str, Snapshot]) -> State | None:
-        """Give the scope with a new entry on top, without asking the store again.
+        """The scope with a new entry on top, without a request to the store.
 
-        Args:
-            entry: what was put right after this version.
-            snapshots: of the datasets that it changed, by uuid.
-
-        Returns:
-            None where only the store can tell: something was removed, another program wrote
-            here, or the entry is staged.
+        None where only the store can tell: a dataset was removed, another program wrote here, or
+        the entry is staged.
         """
         foreign = any(i.foreign or i.document or i.problem for i in self.datasets.values())
         if self.elsewhere or self.store.is_staged or foreign:
@@ -167,19 +145,15 @@ class State:
         )
 
     def stamped(self, uuid: str, stamp: Stamp | None) -> State:
-        """The same after a document of it was published, or withdrawn."""
+        """The scope after a document of a dataset was published, or withdrawn."""
         item = replace(self.datasets[uuid], stamp=stamp)
         return replace(self, datasets={**self.datasets, uuid: item})
 
     def beside(self, others: Mapping[str, State]) -> State:
-        """Give the scope with datasets of other stores beside its own, to be read together.
+        """The scope with datasets of other stores, to be read together with its own.
 
-        Args:
-            others: uuid -> the dataset's scope in the store where it lies; its own dataset of
-                this name, if there is one, is not seen.
-
-        Raises:
-            DatasetNotFoundError: a dataset is not there (any more).
+        A dataset of `others` hides the scope's own one of the same uuid. Raises a
+        `DatasetNotFoundError` if one is gone.
         """
         if not others:
             return self
@@ -192,17 +166,15 @@ class State:
         )
 
     def holding(self, uuid: str) -> State:
-        """Give the scope of the store in which a dataset lies: mostly this one."""
+        """The scope of the store that holds a dataset: mostly this one."""
         return self.elsewhere.get(uuid, self)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Run a block that reads files of this version, which a clean-up may remove meanwhile.
 
-        Whatever fails in the block for that reason fails as one error; other errors stay.
-
-        Raises:
-            VersionGoneError: the block failed, and a clean-up has removed files of this version.
+        An error in the block becomes a `VersionGoneError` if a clean-up has removed files of this
+        version; other errors stay.
         """
         try:
             yield
@@ -226,8 +198,8 @@ class State:
     def _cleaned_by(self) -> int:
         """The version whose clean-up has given up files of this one; 0 if none has.
 
-        The data files of a version never go before its snapshots do, unless another version needs
-        these: of what was loaded, all files count.
+        A version's data files never go before its snapshots do, unless another version needs those.
+        So all files of loaded snapshots count.
         """
         own = (item for uuid, item in self.datasets.items() if uuid not in self.elsewhere)
         entries = [item.entry for item in own if item.entry]
@@ -235,7 +207,7 @@ class State:
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
-            # What has segments may be read as it goes: its own file went with them.
+            # Own keys first: `refers_to` may have to read segments, which went with the snapshot.
             for entry in later:
                 if needed & frozenset(entry.deleted):
                     return entry.version
@@ -244,11 +216,11 @@ class State:
                 if gone and any(snapshot.refers_to(gone) for snapshot in loaded):
                     return entry.version
         except KtkError:
-            pass  # what went wrong first says more
+            pass  # the first error says more
         return 0
 
     def _read_ahead(self, uuids: Collection[str]) -> None:
-        """Read the snapshots of datasets that are not known yet, from a remote store at once."""
+        """Load the unknown snapshots of some datasets, from a remote store in parallel."""
         unread = [uuid for uuid in uuids if uuid not in {**self._snapshots, **self.elsewhere}]
         entries = [self.datasets[uuid].entry for uuid in unread]
         digests = {item.snapshot: item.snapshot_sha256 for item in entries if item is not None}
@@ -271,7 +243,7 @@ class State:
         return self.known[key]
 
     def _read(self, key: str, sha256: str) -> Snapshot:
-        """Read a snapshot; of segments that a known one has, nothing is read again."""
+        """Load a snapshot without reading again the segments that it shares with known ones."""
         segments: dict[str, FileTable] = {}
         for snapshot in self.known.values():
             if isinstance(snapshot.file_table, SegmentedFiles):
@@ -279,7 +251,7 @@ class State:
         return read_snapshot(self.store, key, sha256, segments)
 
     def _with_publishing(self, found: Snapshot, entry: DatasetEntry) -> Snapshot:
-        """What another program wrote is published as what it wrote on top of was."""
+        """A snapshot that another program's document led to, published as the one before it was."""
         try:
             before = read_snapshot(self.store, entry.snapshot, entry.snapshot_sha256)
         except (FormatError, ObjectNotFoundError):
@@ -288,20 +260,11 @@ class State:
 
 
 def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | None = None) -> State:
-    """Find a scope's head and compare it with the published documents.
+    """Find a scope's head and compare it with the published documents; writes nothing.
 
-    Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
-    is written.
-
-    Args:
-        store: where the scope lives.
-        scope: a cube or dataset.
-        published: what `list_documents` has just said of the whole store, for those who resolve
-            many scopes; None lists the documents.
-
-    Raises:
-        StoreError: the store could not tell.
-        FormatError: the newest log entry is damaged, or missing although a document names it.
+    Costs two shallow listings, the first kilobyte of each document, and the head entry. `published`
+    is what `list_documents` returned for the whole store, if many scopes are resolved. Raises a
+    `FormatError` if the newest entry is damaged, or missing although a document names it.
     """
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
@@ -322,9 +285,9 @@ def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | No
         else:
             found = unstamped(store, scope, uuid, head)
         if found is None:
-            continue  # removed while we looked
+            continue  # removed meanwhile
         if found.stamp is not None and found.stamp.version > version:
-            return resolve(store, scope)  # committed and published while we looked
+            return resolve(store, scope)  # committed and published meanwhile
         if uuid in entries or not _is_removed(found, head):
             datasets[uuid] = found
         else:
@@ -348,7 +311,7 @@ def _documents(store: ObjectStore, scope: LogScope) -> list[str]:
 def _find_head(
     store: ObjectStore, scope: LogScope, documents: Mapping[str, Stamp | None]
 ) -> tuple[int, LogEntry | None, str]:
-    """Find the newest entry. A listing shows it also where one before it is missing."""
+    """Find the newest entry; a listing finds it even where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
     published = max(stamps.values(), default=0)
     newest = newest_version(store, scope, published)
@@ -366,7 +329,7 @@ def _find_head(
 
 
 def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:
-    """Whether a document that the log does not have is a rest of a dataset it has removed."""
+    """Whether a document that the log does not have is left over from a removed dataset."""
     if found.stamp is not None:
         return True
     return head is not None and head.removed.get(found.uuid, "") == found.document

@@ -1,4 +1,4 @@
-"""Earlier versions of a scope, by number, time or tag: what it was after some commit."""
+"""Earlier versions of a scope, by number, time or tag."""
 
 from __future__ import annotations
 
@@ -22,19 +22,11 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 def state_at(
     state: State, version: int | str | None = None, timestamp: datetime | None = None
 ) -> State:
-    """Give a scope as an earlier commit left it; its datasets are all of one version.
+    """The scope as an earlier commit left it; its datasets are all of one version.
 
-    Costs two or three log entries for a version, and some ten for a moment.
-
-    Args:
-        state: the scope at any later version.
-        version: the number of the commit, or a tag; None to go by `timestamp`.
-        timestamp: the last commit until this moment counts, by the store's clock; aware.
-
-    Raises:
-        VersionGoneError: there is no such version or tag, or a clean-up has removed it; the message
-            says which versions are left.
-        FormatError: its log entry is damaged.
+    `timestamp` has a time zone: the last commit until then, by the store's clock, counts. Costs two
+    or three log entries for a version, about ten for a moment. Raises a `VersionGoneError`, which
+    names the versions that are left.
     """
     if version is None:
         version = _version_at(state, timestamp)
@@ -57,15 +49,10 @@ def state_at(
 
 
 def parse_moment(version: int | str | None, timestamp: date | str | None) -> datetime | None:
-    """Read the moment that a person gave in place of a version.
+    """Parse the moment that a person gave instead of a version; a date means its beginning.
 
-    Args:
-        version: what was given as the version.
-        timestamp: a moment, or its text in ISO 8601; without a time zone it is UTC. A date means
-            the moment at which it begins.
-
-    Raises:
-        QueryError: both were given, or it is no date or time.
+    A text is ISO 8601, in UTC if it has no time zone. Raises a `QueryError` if it is neither date
+    nor time, or if both were given.
     """
     if timestamp is None:
         return None
@@ -86,11 +73,7 @@ def parse_moment(version: int | str | None, timestamp: date | str | None) -> dat
 
 
 def check_tag(name: str) -> str:
-    """Give a name that a version may have.
-
-    Raises:
-        ConfigurationError: it could be taken for a number, or for something else than a name.
-    """
+    """Return a valid tag; raises a `ConfigurationError` if it is no name or reads as a number."""
     if not isinstance(name, str) or not _TAG.fullmatch(name):
         raise ConfigurationError(
             f"{name!r} cannot be a tag: it has 1 to 100 letters, digits, `.`, `_` and `-` of "
@@ -105,19 +88,14 @@ def check_tag(name: str) -> str:
 
 
 def tags_of(state: State) -> Mapping[str, int]:
-    """The tags of a scope and the versions that they name, sorted by name."""
+    """The tags of a scope and their versions, sorted by name."""
     return dict(sorted(state.head.tags.items())) if state.head else {}
 
 
 def version_of(state: State, text: str) -> int:
-    """Read a version that was given as text: a tag, or a number.
+    """Parse a version given as text: a tag in any letter case, or a number.
 
-    Args:
-        state: the newest version of the scope.
-        text: what was given; letter case of a tag does not matter.
-
-    Raises:
-        VersionGoneError: there is no such tag; the message says which there are.
+    Raises a `VersionGoneError`, which names the existing tags.
     """
     if text.isascii() and text.isdecimal():
         return int(text)
@@ -137,10 +115,9 @@ def version_of(state: State, text: str) -> int:
 
 
 def readable_versions(state: State) -> list[int]:
-    """Give the versions whose files no clean-up has given up, ascending; reads every log entry.
+    """The versions whose files no clean-up has given up, ascending; reads every log entry.
 
-    Raises:
-        VersionGoneError: an entry is missing or damaged, so that nobody can tell.
+    Raises a `VersionGoneError` if an entry is missing or damaged.
     """
     links = read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
     found: list[int] = []
@@ -155,7 +132,7 @@ def readable_versions(state: State) -> list[int]:
 
 
 def oldest_version(state: State) -> int:
-    """Give the oldest version from which on none is missing; see `readable_versions`."""
+    """The oldest version from which on none is missing; see `readable_versions`."""
     oldest = state.version
     for version in reversed(readable_versions(state)):
         if version < oldest - 1:
@@ -165,7 +142,7 @@ def oldest_version(state: State) -> int:
 
 
 def _version_at(state: State, timestamp: datetime | None) -> int:
-    """The version that counted at a moment."""
+    """The version that was the newest at a moment."""
     if timestamp is None:
         return state.version
     versions = logged_versions(state.store, state.scope)
@@ -183,7 +160,7 @@ def _version_at(state: State, timestamp: datetime | None) -> int:
 
 
 def _needed(entry: LogEntry) -> frozenset[str]:
-    """Keys of what it takes to read an entry's datasets."""
+    """Keys of everything needed to read an entry's datasets."""
     return frozenset[str]().union(*(item.snapshots for item in entry.datasets.values()))
 
 
@@ -207,7 +184,7 @@ def _cleaned(state: State, version: int) -> Message:
 
 
 def _is_number(text: str) -> bool:
-    """Whether Python or SQL would read it as a number."""
+    """Whether Python or SQL would read the text as a number."""
     try:
         float(text)
     except ValueError:

@@ -17,19 +17,12 @@ from ktk_engine.publish.publish import publish
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """What came of a change of datasets.
+    """The result of a change of datasets."""
 
-    Attributes:
-        name: the cube or table.
-        datasets: the changed datasets' names within the cube, or the table's name.
-        version: version of the log.
-        warning: why Kartothek readers may not see the change yet; empty if they do.
-    """
-
-    name: str
-    datasets: tuple[str, ...]
-    version: int
-    warning: str = ""
+    name: str  # the cube or table
+    datasets: tuple[str, ...]  # their names within the cube, or the table's name
+    version: int  # of the log
+    warning: str = ""  # why Kartothek readers may not see the change yet
 
 
 def change_datasets(
@@ -43,18 +36,10 @@ def change_datasets(
 ) -> ChangeResult:
     """Commit a change that needs no new data files of its own; the cube is checked as it will be.
 
-    Args:
-        state: what the change was planned on.
-        operation: the verb, which is announced with the datasets' names, for people.
-        changes: one a dataset; none to let the log only note what another program changed, which
-            is not checked.
-        history: what the log says of this commit, for people.
-        checked: whether the cube's datasets have to fit together afterwards.
-        write: the write that index files of the change belong to, if it makes any.
-
-    Raises:
-        ConsistencyError: the cube's datasets would not fit together; nothing was committed.
-        CommitConflictError: another run changed one of them meanwhile; nothing was committed.
+    `operation` is a verb with the datasets' names. Without changes the log only records another
+    program's change, unchecked. `write` has the index files of the change, if any. Raises a
+    `ConsistencyError` if the cube's datasets would not fit together, and a `CommitConflictError` if
+    another run changed one meanwhile.
     """
     scope, folders = state.scope, [change.uuid for change in changes] if write else []
     write = write or PendingCommit()

@@ -25,20 +25,9 @@ def change_metadata(
     changed: Callable[[Snapshot], Mapping[str, Any]],
     history: Mapping[str, str] | None = None,
 ) -> bool:
-    """Give a dataset other metadata; commits that come in between stay.
+    """Change a dataset's metadata on top of overtaking commits, and say whether it differed.
 
-    Args:
-        state: its scope.
-        uuid: the dataset.
-        operation: the verb in the log.
-        changed: gives its metadata after the change.
-        history: what the log says of this commit, for people.
-
-    Returns:
-        Whether there was anything to commit.
-
-    Raises:
-        CommitConflictError: the dataset was removed meanwhile.
+    Raises a `CommitConflictError` if the dataset was removed meanwhile.
     """
     present = state.snapshot(uuid)
     if changed(present) == present.metadata:

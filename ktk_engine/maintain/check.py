@@ -22,30 +22,19 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcome of a check.
+    """The result of a check."""
 
-    Attributes:
-        name: the cube or table.
-        version: version of its log.
-        datasets: number of datasets.
-        files: number of data files that were read.
-        indices: number of index files that were read.
-        problems: what was found.
-        deep: whether data files were read as a whole, not by their footers alone.
-        tagged: number of earlier versions with a name, whose files were checked too.
-    """
-
-    name: str
-    version: int
-    datasets: int
-    files: int
-    indices: int
+    name: str  # the cube or table
+    version: int  # of its log
+    datasets: int  # number of datasets
+    files: int  # number of data files that were read
+    indices: int  # number of index files that were read
     problems: tuple[Problem, ...]
-    deep: bool = False
-    tagged: int = 0
+    deep: bool = False  # data files were read as a whole, not only their footers
+    tagged: int = 0  # number of earlier versions with a name, whose files were checked too
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the outcome as data for JSON."""
+        """Give the result as data for JSON."""
         return asdict(self)
 
 
@@ -56,26 +45,11 @@ def check(
     deep: bool = False,
     progress: Progress = no_progress,
 ) -> Checked:
-    """Check a cube or a table.
+    """Check a cube or a table, or only some of its datasets by id.
 
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        only: ids of the datasets to check; None for all, how they fit together, versions with a
-            tag, and the log.
-        deep: read every page of every data file, and every snapshot of history.
-        progress: gets how many of a dataset's data files are done.
-
-    Returns:
-        The outcome: files whose columns are of another class than committed (columns without
-        any value are fine, and so are columns that a file lacks where they may be null), files
-        that are missing, damaged or of another size, index files of another class or with
-        labels that do not exist, datasets that do not fit together, log entries that are
-        missing or damaged, and published files that say something else.
-
-    Raises:
-        DatasetNotFoundError: there is nothing of this name.
-        FormatError: the newest log entry is damaged, so nobody can tell what is committed.
+    A check of all includes how datasets fit together, versions with a tag, and the log; `deep`
+    reads every page of every data file and every snapshot of history. Raises a `FormatError` if the
+    newest log entry is damaged: what is committed is then unknown.
     """
     state = find_scope(store, name)
     problems: list[Problem] = []
@@ -125,15 +99,9 @@ def check(
 def check_all(
     store: ObjectStore, deep: bool = False, progress: Progress = no_progress
 ) -> Iterator[Checked]:
-    """Check every cube and table of a store, one after the other; see `check`.
+    """Check every cube and table of a store, cubes first, by name; see `check`.
 
-    Args:
-        store: where they live.
-        deep: as for `check`.
-        progress: as for `check`.
-
-    Yields:
-        The outcomes, cubes first, by name. What cannot be checked at all is a problem as well.
+    What cannot be checked at all is a problem as well.
     """
     for scope in present_scopes(store):
         try:
@@ -147,7 +115,7 @@ def check_all(
 def _check_tagged(
     state: State, tag: str, version: int, files: set[str], indices: set[str], deep: bool
 ) -> Iterator[Problem]:
-    """Check the files that only a tagged version needs; they are known from then on."""
+    """Check the files that only a tagged version needs, and add them to the known ones."""
     where = f"version {version}, tagged {tag}"
     try:
         old = state_at(state, version)
@@ -170,7 +138,7 @@ def _check_tagged(
 
 
 def _partition_problems(dataset: str, snapshot: Snapshot) -> Iterator[Problem]:
-    """Partition values of other programs that their class does not hold: no write goes beside."""
+    """Partition values of other programs that do not fit their class, which blocks writes."""
     for name in snapshot.partition_keys:
         try:
             check_partition_values(snapshot, (name,))

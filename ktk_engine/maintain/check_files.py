@@ -41,16 +41,10 @@ def check_files(
     known: Collection[str] = (),
     progress: Progress = no_progress,
 ) -> list[Problem]:
-    """Check every data file and index file of a dataset.
+    """Check every data file and index file of a dataset, except for `known` keys.
 
-    Args:
-        store: where they lie.
-        dataset: the dataset's id.
-        snapshot: what was committed.
-        deep: read all that data files hold, not their footers alone. A thread holds at most one
-            column of a row group in memory, or a megabyte of a file whose digest is known.
-        known: keys of files that need not be looked at again.
-        progress: gets how many of the data files are done.
+    `deep` reads all that data files hold. A thread then has at most one column of a row group in
+    memory, or a megabyte of a file whose digest is known.
     """
     check = _FileCheck(store, dataset, snapshot, deep)
     names = ("key", "bytes", "rows")
@@ -150,7 +144,7 @@ class _FileCheck:
             yield from self._compared(column, key, index)
 
     def _compared(self, column: str, key: str, index: pa.Table) -> Iterator[Problem]:
-        """Compare an index of which nothing was recorded with the rows themselves."""
+        """Compare an index without a recorded digest with the rows themselves."""
         field = self.snapshot.schema.field(column)
         try:
             found = distinct_values(self.store, self.snapshot.files, field)
@@ -186,11 +180,7 @@ def _without_nan(index: pa.Table) -> pa.Table:
 
 
 def _read_all(store: ObjectStore, key: str, digest: FileDigest | None) -> None:
-    """Read a file to its end, in pieces.
-
-    Raises:
-        FormatError: it is damaged; also other errors of `DAMAGE`.
-    """
+    """Read a file to its end, in pieces; raises an error of `DAMAGE` if it is damaged."""
     with store.open_read(key) as source:
         if digest is None:
             _read_pages(source)
@@ -203,7 +193,7 @@ def _read_all(store: ObjectStore, key: str, digest: FileDigest | None) -> None:
 
 
 def _read_pages(source: pa.NativeFile) -> None:
-    """Decode every page: checksums are verified where there are any, counts everywhere."""
+    """Decode every page: checksums are verified where they exist, counts everywhere."""
     with pq.ParquetFile(source, page_checksum_verification=True) as file:
         names = file.schema_arrow.names
         for group in range(file.num_row_groups):

@@ -1,4 +1,4 @@
-"""Checks what decides which files are read: the log, its snapshots, and what is published."""
+"""Checks what decides which files are read: the log, its snapshots, and published documents."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ from ktk_engine.store.interface import ObjectStore
 def check_log(state: State, deep: bool = False) -> Iterator[Problem]:
     """Check every entry of a log, each against the one that was built on it.
 
-    Args:
-        state: the scope at its newest version.
-        deep: check the snapshots of history too, as far as no clean-up took them.
+    `deep` also checks the snapshots of history that no clean-up took.
     """
     if state.head is None:
         return
@@ -62,18 +60,12 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
 
 
 def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
-    """Compare what other readers see of a dataset of ours with what is committed.
-
-    Args:
-        state: the scope at its newest version.
-        uuid: a dataset of it.
-        snapshot: what was committed of it.
-    """
+    """Compare what other readers see of a dataset of ours with what is committed."""
     item, store = state.datasets[uuid], state.store
     if item.entry is None or item.foreign or item.problem:
         return
     if store.is_staged:
-        return  # nobody is to see it yet
+        return  # readers are not to see it yet
     if publishes_documents(state):
         yield from _document_problems(state, uuid, snapshot)
     for form in forms_of(snapshot):
@@ -105,14 +97,14 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
             )
             yield Problem(dataset, key, "", "what was published", "", reason)
         elif read_stamp(data) != item.stamp:
-            return  # replaced while we looked
+            return  # replaced meanwhile
         elif not has_files_of(load_document(state.store, uuid), snapshot):
             if state.store.get(key) != data:
                 return  # replaced between the two reads
             reason = "Kartothek readers see other files than were committed"
             yield Problem(dataset, key, "", committed, "other files", reason)
     except ObjectNotFoundError:
-        return  # removed while we looked
+        return  # removed meanwhile
     except FormatError as error:
         yield Problem(dataset, key, "", "what was published", "", error.message)
     yield from _schema_problems(state.store, dataset, snapshot)

@@ -55,8 +55,7 @@ class SegmentCheck:
     def _count(self, segment: IndexSegment, pairs: np.ndarray) -> None:
         """Read a segment, and count the pairs of each file.
 
-        Raises:
-            ValueError: it is not sorted, or another error of `DAMAGE`.
+        Raises a `ValueError` if it is not sorted, or another error of `DAMAGE`.
         """
         verify_whole(self.store, segment.key, segment.digest)
         footer = read_segment_footer(self.store, segment)
@@ -73,7 +72,7 @@ class SegmentCheck:
             pairs += np.bincount(numbers, minlength=len(pairs))
 
     def _unnamed(self, column: str, pairs: np.ndarray) -> Iterator[Problem]:
-        """Tell of files with values that the index does not list."""
+        """Report files with values that the index does not list."""
         try:
             wanted = self._values(column)
         except KtkError as error:
@@ -91,7 +90,7 @@ class SegmentCheck:
             )
 
     def _values(self, column: str) -> np.ndarray:
-        """At least how many values each file has."""
+        """Lower bounds of the numbers of values of the files."""
         files = self.snapshot.files
         if self.deep:
             field = self.snapshot.schema.field(column)

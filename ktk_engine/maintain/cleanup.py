@@ -42,22 +42,16 @@ _ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class Cleaned:
-    """The outcome of a clean-up.
-
-    Attributes:
-        garbage: what was found.
-        version: version of the log that holds the list; 0 if there was nothing to list.
-        warning: why nothing was deleted yet; empty if it was.
-    """
+    """The result of a clean-up."""
 
     garbage: Garbage
-    version: int = 0
-    warning: str = ""
+    version: int = 0  # of the log that has the list; 0: nothing to list
+    warning: str = ""  # why nothing was deleted yet
 
 
 @dataclass(frozen=True)
 class _NothingNeeded:
-    """Checks that no dataset refers to what is about to go, also after a lost slot."""
+    """Checks that no dataset refers to what is about to be deleted, also after a lost slot."""
 
     deleted: frozenset[str]
 
@@ -72,7 +66,7 @@ class _NothingNeeded:
 
 
 def scopes_to_clean(store: ObjectStore) -> list[LogScope]:
-    """Every cube and table of a store, also cubes of which only folders of datasets are left."""
+    """Every cube and table of a store, also cubes with nothing left but folders of datasets."""
     folders = [name.removesuffix("/") for name in store.list_names() if name.endswith("/")]
     left = {scope_of(name) for name in folders if is_uuid(name) and all(split_uuid(name))}
     scopes = left.union(present_scopes(store))
@@ -80,11 +74,10 @@ def scopes_to_clean(store: ObjectStore) -> list[LogScope]:
 
 
 def scope_to_clean(store: ObjectStore, name: str) -> LogScope:
-    """Find a cube or table by its name, also if it was removed, by whatever program.
+    """Find a cube or table by its name, even if any program removed it.
 
-    Raises:
-        DatasetNotFoundError: nothing of it is left.
-        ConsistencyError: a cube and a table share the name.
+    Raises a `DatasetNotFoundError` if nothing of it is left, and a `ConsistencyError` if a cube and
+    a table share the name.
     """
     try:
         return find_scope(store, name, removed=True).scope
@@ -103,21 +96,15 @@ def plan_cleanup(
 ) -> Garbage:
     """Find what a clean-up would delete; nothing is written.
 
-    Args:
-        store: where the scope lives.
-        scope: a cube, or a table.
-        retention: what history keeps.
-        named: see `find_garbage`; one for all scopes of a clean-up spares requests.
-
-    Raises:
-        ForeignWriterError: another program changed a dataset; nothing can be called garbage.
+    One `named` for all scopes saves requests; see `find_garbage`. Raises a `ForeignWriterError` if
+    another program changed a dataset: its garbage is unknown.
     """
     for left in reversed(range(_ATTEMPTS)):
         before = resolve(store, scope).version
         try:
             return find_garbage(store, scope, retention, named)
         except KtkError:
-            # Another clean-up, if the log went on: what it took is no longer to be judged.
+            # If the log went on, another clean-up took what was being judged.
             if not left or resolve(store, scope).version == before:
                 raise
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -132,20 +119,10 @@ def run_cleanup(
 ) -> Cleaned:
     """Delete what no retained version of a scope needs.
 
-    The list is committed first: a slow writer whose files are on it learns so when it commits,
-    and a clean-up that dies is finished by the next one.
-
-    Args:
-        store: where the scope lives.
-        scope: a cube, or a table.
-        retention: what history keeps.
-        history: what the log says of this commit, for people.
-        named: see `find_garbage`.
-
-    Raises:
-        ForeignWriterError: another program changed a dataset; nothing was deleted.
-        CommitConflictError: another run needs a listed file; nothing was deleted.
-        StoreError: not everything could be deleted; what is left, the next clean-up deletes.
+    The list is committed first. A slow writer whose files are on it fails at its commit, and the
+    next clean-up finishes one that was killed. Raises a `ForeignWriterError` or a
+    `CommitConflictError` before anything is deleted. After a `StoreError` the next clean-up deletes
+    what is left.
     """
     garbage = plan_cleanup(store, scope, retention, named)
     version, warning = 0, ""
@@ -157,9 +134,9 @@ def run_cleanup(
         with write_intent(store, scope, write, "cleanup"):
             done = commit(garbage.state, transaction, publish)
             version, warning = done.entry.version, done.warning
-            if not warning:  # else a published document may still name what would go
+            if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)
-    else:  # who died, or could not, may have left its commit unpublished
+    else:  # a writer that was killed or failed may have left its commit unpublished
         warning = publish_head(store, scope)
     if not warning:
         store.delete([info.key for info in garbage.unfinished])

@@ -16,23 +16,11 @@ from ktk_engine.store.interface import ObjectStore
 def comment_on(
     store: ObjectStore, uuid: str, comments: Comments, history: Mapping[str, str] | None = None
 ) -> bool:
-    """Let a dataset have these comments and no others.
+    """Give a dataset exactly these comments, and say whether they differed.
 
-    They lie in the published document's metadata. Later builds keep them.
-
-    Args:
-        store: where it lives.
-        uuid: the dataset.
-        comments: what is said; columns that it lacks are left out.
-        history: what the log says of this commit, for people.
-
-    Returns:
-        Whether there was anything to commit.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ForeignWriterError: nobody can tell what it holds.
-        CommitConflictError: it was removed meanwhile.
+    They are in the published document's metadata, and later builds keep them. Comments on columns
+    that it lacks are left out. Raises a `DatasetNotFoundError`, a `ForeignWriterError` if its
+    content is unknown, and a `CommitConflictError` if it was removed meanwhile.
     """
 
     def changed(base: Snapshot) -> dict[str, Any]:

@@ -39,35 +39,23 @@ from ktk_engine.write.write_mode import WriteMode
 if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
 
-# Spark rewrites more than that by its tasks; less is written before its job has started.
+# Larger rewrites go to Spark's tasks; smaller ones end before its job would start.
 IN_PROCESS_BYTES = 256_000_000
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """The outcome of a compaction.
-
-    Attributes:
-        uuid: the dataset.
-        version: version of its log.
-        files_before: number of files that were rewritten.
-        files: number of files that stand in their place.
-        bytes_before: size of the rewritten files.
-        bytes: size of the new ones.
-        warning: why old readers may not see it yet; empty if they do.
-        indices: columns whose segments were merged.
-        scattered: whether the list of files was written anew.
-    """
+    """The result of a compaction."""
 
     uuid: str
-    version: int
-    files_before: int
-    files: int
-    bytes_before: int
-    bytes: int
-    warning: str = ""
-    indices: tuple[str, ...] = ()
-    scattered: bool = False
+    version: int  # of the dataset's log
+    files_before: int  # number of rewritten files
+    files: int  # number of new files
+    bytes_before: int  # of the rewritten files
+    bytes: int  # of the new files
+    warning: str = ""  # why old readers may not see it yet
+    indices: tuple[str, ...] = ()  # columns whose segments were merged
+    scattered: bool = False  # the list of files was written anew
 
     def __str__(self) -> str:
         if not self.files_before:
@@ -83,24 +71,11 @@ def compact(
     scanner: Callable[[], Scanner] | None = None,
     progress: Progress = no_progress,
 ) -> Compacted:
-    """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
+    """Rewrite the files of a needed compaction so that fewer hold the same rows, in one commit.
 
-    Schema, physical types and indices stay. The old files stay for readers and history
-    until a clean-up. If anything goes wrong, the dataset is as it was.
-
-    Args:
-        compaction: what to rewrite; it must be needed.
-        history: what the log says of the commit, for people.
-        compression: Parquet codec of the new files.
-        scanner: gives what reads in Spark, where more than `IN_PROCESS_BYTES` are rewritten;
-            None streams any size through this process.
-        progress: gets how many rows were read in this process, and about how many there are.
-
-    Raises:
-        DataError: files of another program hold what no dataset of ours may hold.
-        CommitConflictError: another run changed these partitions meanwhile.
-        VersionGoneError: a clean-up removed what was being compacted.
-        LocalEngineError: a piece of the rows does not fit into this process's memory.
+    The old files stay for readers and history until a clean-up. Without a scanner, rewrites of any
+    size stream through this process. Raises a `CommitConflictError` if another run changed the
+    partitions meanwhile, and a `LocalEngineError` if a piece does not fit into memory.
     """
     state, base = compaction.state, compaction.snapshot
     store, write = state.store, PendingCommit()
@@ -123,11 +98,11 @@ def compact(
             found = merged(known, attempt)
             if extend is not None:
                 found = extend(found, attempt)
-            # What is given as a whole is stored in segments anew, sorted by partition.
+            # A whole table is stored in new segments, sorted by partition.
             anew = compaction.scattered and attempt == 0
             return replace(found, file_table=found.files) if anew else found
 
-        # Without other files it goes beside any commit.
+        # Without other files it is compatible with any commit.
         operation: Operation = "compact" if extend is not None else "index"
         change = DatasetChange(base.uuid, operation, rebase, frozenset(), role)
         check = CubeCheck(state.scope.cube)
@@ -165,7 +140,7 @@ def _rows(
     scanner: Callable[[], Scanner] | None,
     progress: Progress,
 ) -> Rows:
-    """The rows of the files, of each cell the last."""
+    """The rows that readers see in the files."""
     state, base = compaction.state, compaction.snapshot
     if scanner is not None:
         from ktk_engine.write.affected_rows import rows_of  # loads PySpark
@@ -178,7 +153,7 @@ def _rows(
 def _told(
     batches: Iterable[pa.RecordBatch], total: int, progress: Progress
 ) -> Iterator[pa.RecordBatch]:
-    """Tell of each batch that is read; of cells that are overlaid, only the last is."""
+    """Report progress by batches; they lack overlaid rows, so the last report is the total."""
     done = 0
     for batch in batches:
         yield batch
@@ -214,7 +189,7 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
 def _extension(
     compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
 ) -> AppendedFiles:
-    """What puts the new files in the place of the old ones."""
+    """The change that replaces the old files by the new ones."""
     base = compaction.snapshot
     stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
     addition = Snapshot(

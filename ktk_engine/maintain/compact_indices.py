@@ -25,27 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompactedIndices:
-    """Segments of a dataset that take the place of those it had when they were merged.
-
-    Attributes:
-        uuid: the dataset.
-        merged: column -> what was merged, and what that became.
-        alive: of each number, whether its file was there.
-    """
+    """New segments for those that a dataset had when they were merged."""
 
     uuid: str
+    # Column -> segments before, and after.
     merged: Mapping[str, tuple[tuple[IndexSegment, ...], tuple[IndexSegment, ...]]]
-    alive: npt.NDArray[np.bool_]
+    alive: npt.NDArray[np.bool_]  # for each number, whether its file was there
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        """Put them in; a column whose index was built anew meanwhile is left as it is.
+        """Replace segments; a column whose index was built anew meanwhile stays as it is.
 
-        Args:
-            base: the dataset.
-            attempt: how often another commit came first.
-
-        Raises:
-            CommitConflictError: it was removed.
+        Raises a `CommitConflictError` if the dataset was removed.
         """
         if base is None:
             raise CommitConflictError(
@@ -77,11 +67,7 @@ def compact_indices(
 ) -> CompactedIndices:
     """Write the indices on some columns as few segments, each with a range of values.
 
-    Args:
-        place: where segments go.
-        snapshot: the dataset.
-        columns: those with segments.
-        gone: files that are about to go, rows of its table of files.
+    `gone` has files that are about to go.
     """
     alive = living(snapshot.file_column("position"), snapshot.next_number)
     alive[gone["position"].to_numpy()] = False

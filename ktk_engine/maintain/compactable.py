@@ -22,36 +22,28 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.store_segments import is_scattered
 from ktk_engine.store.interface import ObjectStore
 
-# One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are
+# One task of Spark reads this much at once (spark.sql.files.maxPartitionBytes): larger files are
 # split again, smaller ones cost an opening each.
 TARGET_BYTES = 128_000_000
 
-# Compacting by itself rewrites a partition once in so many commits: often enough that readers
-# open few files, seldom enough that a partition's large files are not copied all the time.
+# Automatic compaction rewrites a partition once in this number of commits: often enough that
+# readers open few files, seldom enough that large files are not copied all the time.
 AUTO_COMPACT_FILES = 10
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction of one dataset rewrites.
+    """What a compaction of one dataset rewrites."""
 
-    Attributes:
-        state: the scope it was found in.
-        snapshot: the dataset, with what footers say of files that its log does not describe.
-        files: the files to rewrite, as that has them.
-        overlaid: how many of them share a partition with files of other commits, so that
-            readers have to look which holds a cell last.
-        target_bytes: size of the new files, about.
-        indices: columns whose segments are merged.
-        scattered: whether the list of files is written anew, in few segments sorted by partition.
-    """
-
-    state: State
-    snapshot: Snapshot
-    files: pa.Table
+    state: State  # the scope as it was found
+    snapshot: Snapshot  # with footers of files that its log does not describe
+    files: pa.Table  # to rewrite; rows of the snapshot's table of files
+    # Number of them that share a partition with files of other commits: readers have to find the
+    # last row of each cell.
     overlaid: int
-    target_bytes: int
-    indices: tuple[str, ...] = ()
+    target_bytes: int  # of new files, about
+    indices: tuple[str, ...] = ()  # columns whose segments are merged
+    # The list of files is written anew, in few segments sorted by partition.
     scattered: bool = False
 
     @property
@@ -92,7 +84,7 @@ class Compaction:
 
 
 def said_of_lists(indices: Sequence[str], scattered: bool) -> str:
-    """Say what is merged beside data files: the list of files, and indices."""
+    """Say what is merged besides data files: the list of files, and indices."""
     parts = ["the list of files"] if scattered else []
     if indices:
         parts.append(f"the index on {', '.join(indices)}")
@@ -106,21 +98,11 @@ def find_compactions(
     target_bytes: int = TARGET_BYTES,
     least: int = 2,
 ) -> list[Compaction]:
-    """Find what to compact in a cube, one of its datasets, or a plain table.
+    """Find what to compact in each dataset of a cube or a plain table.
 
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of the cube's dataset; None for all.
-        target_bytes: size of the new files; those below half of it are small.
-        least: how many small or overlaid files make a partition worth it.
-
-    Returns:
-        One a dataset, also where there is nothing to do: then it has no files.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube, table or dataset.
-        ConfigurationError: `dataset` is given for a table.
+    Datasets with nothing to do are included, without files. Files below half of `target_bytes` are
+    small; `least` small or overlaid files make a partition worth it. Raises a
+    `DatasetNotFoundError`, or a `ConfigurationError` if `dataset` is given for a table.
     """
     state = find_scope(store, name)
     if dataset is None:
@@ -135,7 +117,7 @@ def find_compactions(
 
 
 def _with_indices(found: Compaction) -> Compaction:
-    """Merge indices as well: it takes as long as they are large, so nobody does it unasked."""
+    """Merge indices as well: only on request, since large ones take long."""
     snapshot = found.snapshot
     known = found.state.snapshot(found.uuid)  # as it is stored
     columns = tuple(snapshot.index_segments) if found.files.num_rows else to_compact(snapshot)
@@ -158,7 +140,7 @@ def find_compaction(
     ripe = _ripe(groups, pc.or_(small, overlaid), least)
     if not snapshot.dimension_columns:
         ripe = pc.and_(ripe, small)
-    # Else all files of the partition: files of two commits would be overlaid.
+    # In a cube, all files of the partition: files of two commits would be overlaid.
     return Compaction(
         state,
         snapshot,

@@ -53,21 +53,13 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """What a copy would do.
+    """What a copy would do."""
 
-    Attributes:
-        source: the scope that is copied, at any version.
-        target: the scope that it is copied to.
-        datasets: uuid in the source -> uuid in the target.
-        replaced: uuids of the target whose content goes.
-        keeps_owner: whether the copies belong to the dbt nodes that built the originals, under
-            the names that SQL knows.
-    """
-
-    source: State
-    target: State
-    datasets: Mapping[str, str]
-    replaced: tuple[str, ...]
+    source: State  # the scope that is copied, at any version
+    target: State  # the scope that it is copied to
+    datasets: Mapping[str, str]  # uuid in the source -> uuid in the target
+    replaced: tuple[str, ...]  # uuids of the target whose content goes
+    # Copies belong to the dbt nodes of the originals, under their names in SQL.
     keeps_owner: bool = False
 
     @property
@@ -77,7 +69,7 @@ class CopyPlan:
 
     @property
     def bytes(self) -> int:
-        """Their size in bytes, as far as it is known."""
+        """Size of the files to copy in bytes; datasets of unknown size count as 0."""
         return sum(self.source.snapshot(uuid).bytes or 0 for uuid in self.datasets)
 
 
@@ -91,18 +83,10 @@ def plan_copy(
 ) -> CopyPlan:
     """Check everything that can be checked before a file is copied.
 
-    Args:
-        source: a cube or table at the version to copy.
-        target: where to; the same store if it gets another name.
-        name: the copy's name; empty for the same.
-        datasets: ids of the datasets of a cube; None means all.
-        rename: id of a dataset -> its id in the copy.
-        overwrite: whether datasets of the target are replaced.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ConfigurationError: two datasets would have one name.
-        ConsistencyError: a dataset exists in the target, or the target's others would not fit.
+    An empty `name` keeps the name, and `rename` maps ids of datasets to new ones. Raises a
+    `DatasetNotFoundError`, a `ConfigurationError` if two datasets would have one name, and a
+    `ConsistencyError` if a dataset exists in the target without `overwrite` or the target's others
+    would not fit.
     """
     scope, renamed = source.scope, dict(rename or {})
     known = {scope.dataset_id(uuid): uuid for uuid in source.datasets}
@@ -159,18 +143,10 @@ def run_copy(
 ) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 
-    Data files and segments of indices are verified by their digests while they are copied; index
-    files are written anew, since the copies have other names.
-
-    Args:
-        plan: what is copied, and where to.
-        history: what the log says of the commit, for people.
-        progress: gets how many files are copied.
-
-    Raises:
-        FormatError: a file is damaged; nothing was committed.
-        CommitConflictError: another run changed the target meanwhile; nothing was committed.
-        StoreError: a store failed; nothing was committed.
+    Digests of data files and index segments are verified on the way. Index files are written anew,
+    since the copies have other names. Raises a `FormatError` for a damaged file, a
+    `CommitConflictError` if another run changed the target meanwhile, and a `StoreError`; nothing
+    is committed then.
     """
     source, target, write = plan.source, plan.target, PendingCommit()
     store, scope = target.store, target.scope
@@ -186,7 +162,7 @@ def run_copy(
         changes = tuple(
             _change(plan, uuid, new, write.commit, tell) for uuid, new in plan.datasets.items()
         )
-        # Under another name for the same, nothing may come that was not copied.
+        # A renaming must not add what was not copied.
         exact = plan.keeps_owner
         transaction = Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact)
         done = commit(target, transaction, None)
@@ -200,7 +176,7 @@ def run_copy(
 def _copy_schema(source: ObjectStore, target: ObjectStore, snapshot: Snapshot, new: str) -> None:
     """Let the copy's schema say what the original's says, beyond the classes of its columns.
 
-    What is not copied, the next publishing writes by itself.
+    If that fails, the next publishing writes a schema.
     """
     table = str(snapshot.properties.get("table", TABLE))
     with suppress(KtkError):
@@ -235,7 +211,7 @@ def _change(
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
-    """The copy, without indices; names of its files carry the commit, in order of position."""
+    """The copy, without indices; names of its files have the commit, in order of position."""
     files, count = snapshot.files, snapshot.file_table.num_rows
     folders = pc.replace_substring_regex(files["label"].combine_chunks(), r"(?s)[^/]*$", "")
     width = len(str(count))
@@ -267,14 +243,14 @@ def _copy_files(
                 job.result()
                 tell()
         finally:
-            for job in jobs:  # of the first that failed nobody waits for the others
+            for job in jobs:  # after a failure, the others are not awaited
                 job.cancel()
 
 
 def _copy_file(
     source: ObjectStore, target: ObjectStore, old: str, new: str, digest: FileDigest | None
 ) -> None:
-    """Copy a file piece by piece; one that is not what was written does not appear."""
+    """Copy a file piece by piece; one with a wrong digest does not appear."""
     found, size = hashlib.sha256(), 0
     with target.open_write(new) as sink:
         with named_damage(source, old), source.open_read(old) as stream:

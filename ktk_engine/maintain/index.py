@@ -35,17 +35,11 @@ from ktk_engine.types.type_class import role_problem
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Which indices of which datasets are to be there, or not any more.
+    """Which indices to build or to drop."""
 
-    Attributes:
-        state: the scope it was planned on.
-        columns: uuid -> the columns to index, or to index no longer; never empty.
-        drop: whether they go.
-    """
-
-    state: State
-    columns: Mapping[str, tuple[str, ...]]
-    drop: bool
+    state: State  # the scope as it was planned on
+    columns: Mapping[str, tuple[str, ...]]  # uuid -> columns; never empty
+    drop: bool  # whether the indices go
 
     def __str__(self) -> str:
         scope = self.state.scope
@@ -62,28 +56,11 @@ def change_indexes(
     *,
     drop: bool = False,
 ) -> ChangeResult:
-    """Index columns of a cube or table, or index them no longer, in one commit.
+    """Index columns of a cube or table, or drop their indices, in one commit.
 
-    A dimension column of the seed dataset whose index goes is noted as suppressed, so that
-    Kartothek does not miss it.
-
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        columns: names of columns.
-        dataset: id of a dataset of the cube; None for every dataset that has the column.
-        history: what the log says of this commit, for people.
-        drop: whether indices go instead.
-
-    Returns:
-        The datasets that changed; none, and the present version, if there was nothing to do.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube, table or dataset.
-        ConfigurationError: a column does not exist, or can have no index.
-        DataError: a row of a cube has no value in the column.
-        ForeignWriterError: nobody can tell what a dataset holds.
-        CommitConflictError: another run removed a dataset or column meanwhile.
+    Without `dataset`, every dataset that has a column counts. A dimension column of the seed
+    dataset without an index is recorded as suppressed, so that Kartothek does not miss the index.
+    If there is nothing to do, the result has no datasets and the present version.
     """
     return run_index_plan(plan_indexes(store, name, columns, dataset, drop=drop), history)
 
@@ -152,7 +129,7 @@ def _place(state: State, uuid: str, write: PendingCommit) -> IndexPlace:
 
 
 def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) -> None:
-    """Refuse a column that no dataset has, or that needs or can have no index."""
+    """Refuse a column that no dataset has, that needs its index, or that cannot have one."""
     what = str(state.scope) if len(snapshots) != 1 else f"Dataset {next(iter(snapshots))}"
     having = [item for item in snapshots.values() if column in item.schema.names]
     if not having:
@@ -177,12 +154,12 @@ def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) 
 
 
 def _is_wanted(snapshot: Snapshot, column: str) -> bool:
-    """Whether there is anything to do so that a column is indexed."""
+    """Whether a column still has to be indexed."""
     return column not in snapshot.with_index or column in _suppressed(snapshot)
 
 
 def _is_dropped(snapshot: Snapshot, column: str) -> bool:
-    """Whether there is nothing to do so that a column is not indexed."""
+    """Whether a column has no index, and the cube does not expect one."""
     return column not in snapshot.with_index and not _is_to_be_suppressed(snapshot, column)
 
 
@@ -193,7 +170,7 @@ def _is_to_be_suppressed(snapshot: Snapshot, column: str) -> bool:
 
 
 def _suppressed(snapshot: Snapshot) -> frozenset[str]:
-    """Dimension columns without an index; the seed dataset says it for all."""
+    """Dimension columns without an index; the seed dataset's metadata names them for all."""
     if not snapshot.is_seed:
         return frozenset()
     return frozenset(cube_value(snapshot.metadata, SUPPRESS_INDEX_ON) or ())
@@ -217,23 +194,18 @@ class _Dropped:
 
 @dataclass(frozen=True)
 class _Indexed:
-    """Gives indices to a dataset; called again whenever another commit came first.
+    """Gives indices to a dataset; called again each time another commit came first."""
 
-    Attributes:
-        place: where files of indices go.
-        names: the columns.
-        known: column -> the index of the last attempt, and the files that it knows.
-    """
-
-    place: IndexPlace
+    place: IndexPlace  # for files of indices
     names: tuple[str, ...]
+    # Column -> its index in the last attempt, its type, and the files in the index.
     known: dict[str, tuple[ColumnIndex, pa.DataType, pa.Table]] = field(default_factory=dict)
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
         base = _present(base, self.names)
         indices = indices_of(base)
         for name in self.names:
-            if name not in indices:  # else somebody else has built it meanwhile
+            if name not in indices:  # else another commit has built it meanwhile
                 indices[name] = self._index(base, name)
         metadata, suppressed = base.metadata, _suppressed(base)
         if suppressed.intersection(self.names):
@@ -272,11 +244,7 @@ def _are_among(files: pa.Table, others: pa.Table) -> pa.BooleanArray:
 
 
 def _present(base: Snapshot | None, names: Sequence[str]) -> Snapshot:
-    """A dataset that still has its columns.
-
-    Raises:
-        CommitConflictError: it is gone, or one of them is.
-    """
+    """Give a dataset, or raise a `CommitConflictError` if it or one of the columns is gone."""
     if base is None:
         raise CommitConflictError("The dataset was removed meanwhile. Nothing was committed.")
     lost = [n for n in names if n not in base.schema.names or n in base.partition_keys]

@@ -1,4 +1,4 @@
-"""Datasets that a dbt project has built and builds no more."""
+"""Datasets that a dbt project has built and no longer builds."""
 
 from __future__ import annotations
 
@@ -23,47 +23,32 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class Orphan:
-    """A dataset that no node of the project builds any more.
+    """A dataset that no node of the project builds any more."""
 
-    Attributes:
-        scope: the cube or table that it belongs to.
-        uuid: the dataset.
-        builder: the node that built it.
-    """
-
-    scope: str
+    scope: str  # the cube or table that it belongs to
     uuid: str
-    builder: DbtNode
+    builder: DbtNode  # the node that built it
 
     @property
     def message(self) -> Message:
-        """What it is, and how it goes."""
+        """What it is, and how to remove it."""
         removal = Remedy.on("drop", *cube_and_dataset(self.uuid))
         return Message(f"{self.uuid} (was built by {self.builder}; to take it out: ", removal, ")")
 
 
 @dataclass(frozen=True)
 class ProjectNodes:
-    """What a dbt project builds in one schema.
+    """What a dbt project builds in one schema."""
 
-    Attributes:
-        project: the project's name.
-        datasets: uuid -> unique id of the node that builds it.
-    """
-
-    project: str
-    datasets: Mapping[str, str] = field(default_factory=dict)
+    project: str  # the project's name
+    datasets: Mapping[str, str] = field(default_factory=dict)  # uuid -> unique id of its node
 
 
 def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
-    """Find what a project left behind in a schema; of others' datasets nothing is said.
+    """Find what a project left behind in a schema, sorted by uuid.
 
-    Args:
-        store: the schema.
-        nodes: what the project builds there.
-
-    Returns:
-        Sorted by uuid. A cube or table that cannot be read is left out: other commands say so.
+    Other projects' datasets are left out, and so are cubes and tables that cannot be read: other
+    commands report them.
     """
 
     def ask(scope: LogScope) -> list[Orphan]:
@@ -89,29 +74,18 @@ def _of_scope(store: ObjectStore, scope: LogScope, nodes: ProjectNodes) -> list[
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the last run of dbt knew of a project.
+    """What the last run of dbt knew of a project."""
 
-    Attributes:
-        project: the project's name.
-        generated: when it was written.
-        schemas: schema -> what the project builds there.
-    """
-
-    project: str
-    generated: datetime
-    schemas: Mapping[str, ProjectNodes]
+    project: str  # the project's name
+    generated: datetime  # when it was written
+    schemas: Mapping[str, ProjectNodes]  # by name
 
 
 _STORED = ("table", "incremental", "seed", "snapshot", "cube_seed", "cube_enrichment")
 
 
 def uuid_of_node(alias: str, config: Mapping[str, Any]) -> str:
-    """Uuid of the dataset that a node builds; empty for one that stores no rows.
-
-    Args:
-        alias: name of the node's relation.
-        config: its configuration.
-    """
+    """Uuid of the dataset that a node with this alias builds; empty for one that stores no rows."""
     if config.get("materialized") not in _STORED:
         return ""
     cube = config.get("cube")
@@ -119,13 +93,9 @@ def uuid_of_node(alias: str, config: Mapping[str, Any]) -> str:
 
 
 def read_manifest(project_folder: Path) -> Manifest | None:
-    """Read the manifest that dbt keeps of a project.
+    """Read the manifest that dbt keeps in a project's folder; None if it is missing or unreadable.
 
-    Args:
-        project_folder: the folder with dbt_project.yml.
-
-    Returns:
-        None if there is none, or none that can be read: it is dbt's, and may be of any version.
+    It is an internal file of dbt, of any version.
     """
     try:
         document = json.loads((project_folder / "target" / "manifest.json").read_bytes())

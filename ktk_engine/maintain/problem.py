@@ -7,20 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that contradicts the committed schema.
+    """Something that contradicts the committed schema."""
 
-    Attributes:
-        dataset: the dataset's id; empty for the cube as a whole.
-        file: key of the file; empty for the dataset as a whole.
-        column: the column; empty for the file as a whole.
-        expected: what the schema or the snapshot says.
-        found: what is there.
-        reason: why that is wrong.
-    """
-
-    dataset: str
-    file: str
-    column: str
-    expected: str
-    found: str
-    reason: str
+    dataset: str  # id; empty: the cube as a whole
+    file: str  # key; empty: the dataset as a whole
+    column: str  # empty: the file as a whole
+    expected: str  # what the schema or the snapshot says
+    found: str  # what is there
+    reason: str  # why that is wrong

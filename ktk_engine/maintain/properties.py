@@ -1,4 +1,4 @@
-"""Sets and removes what users note of a dataset, in one commit that touches no data file."""
+"""Sets and removes user metadata of a dataset, in one commit that touches no data file."""
 
 from __future__ import annotations
 
@@ -20,21 +20,14 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class Notes:
-    """What is to be noted of a dataset; what is not named stays as it is.
+    """What to record of a dataset; what is not named stays as it is."""
 
-    Attributes:
-        set: entries of its user metadata; values as JSON has them.
-        unset: keys of entries that go.
-        lenient: whether a key that there is not is fine.
-        comment: what is said of it; None leaves that as it is, an empty text takes it away.
-        columns: column -> what is said of it; empty for nothing.
-    """
-
+    # Entries of its user metadata, as JSON values.
     set: Mapping[str, Any] = field(default_factory=dict)
-    unset: Collection[str] = ()
-    lenient: bool = False
-    comment: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
+    unset: Collection[str] = ()  # keys of entries
+    lenient: bool = False  # unknown keys to unset are fine
+    comment: str | None = None  # on the dataset; None keeps it, an empty text removes it
+    columns: Mapping[str, str] = field(default_factory=dict)  # column -> comment; empty removes it
 
     def on(self, metadata: Mapping[str, Any], comments: Comments) -> dict[str, Any]:
         """Give metadata with these notes."""
@@ -53,23 +46,11 @@ class Notes:
 def note(
     store: ObjectStore, uuid: str, notes: Notes, history: Mapping[str, str] | None = None
 ) -> bool:
-    """Note something of a dataset; later builds keep it.
+    """Record notes on a dataset, and say whether they differed; later builds keep them.
 
-    Args:
-        store: where it lives.
-        uuid: the dataset.
-        notes: what to note; columns by their exact names.
-        history: what the log says of this commit, for people.
-
-    Returns:
-        Whether there was anything to commit.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        ConfigurationError: a key is kept for something else, a value is not JSON's, or a key that
-            is to go is not there.
-        ForeignWriterError: nobody can tell what the dataset holds.
-        CommitConflictError: it was removed meanwhile.
+    Columns are named exactly. Raises a `DatasetNotFoundError`, a `ConfigurationError` for a
+    reserved or missing key or a value outside JSON, a `ForeignWriterError` if the content is
+    unknown, and a `CommitConflictError` if the dataset was removed meanwhile.
     """
     check_user_metadata(uuid, notes.set)
     state = resolve(store, scope_of(uuid))
@@ -82,7 +63,7 @@ def note(
 
 
 def _check_unset(present: Snapshot, notes: Notes) -> None:
-    """Refuse to take away what is not there, or what a build has noted."""
+    """Refuse to unset keys that are missing, or that a build has set."""
     known = user_metadata(present.metadata)
     missing = [key for key in notes.unset if key not in known]
     if not missing:

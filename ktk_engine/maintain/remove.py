@@ -30,17 +30,11 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class Removal:
-    """What a removal takes out.
+    """What a removal takes out."""
 
-    Attributes:
-        state: the scope it was found in.
-        datasets: uuid -> role, the seed dataset first.
-        unknown: what the log does not know of them yet, and has to before they go.
-    """
-
-    state: State
-    datasets: Mapping[str, DatasetRole]
-    unknown: tuple[DatasetChange, ...] = ()
+    state: State  # the scope as it was found
+    datasets: Mapping[str, DatasetRole]  # uuid -> role, the seed dataset first
+    unknown: tuple[DatasetChange, ...] = ()  # what the log has to record before they go
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,22 +52,9 @@ def remove(
 ) -> ChangeResult:
     """Remove a dataset of a cube, a whole cube, or a plain table, in one commit.
 
-    Works also where another program has changed or removed a document, as long as the log knows, or
-    can take over, what is removed: nothing goes that `undrop` could not bring back.
-
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of the cube's dataset; None for a table, or for the whole cube.
-        history: what the log says of this commit, for people.
-        cascade: with the seed dataset, or without naming one, remove all datasets of the cube.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube, table or dataset.
-        ConsistencyError: enrichments depend on it, and `cascade` is not given.
-        ForeignWriterError: nobody could bring it back: its document is damaged.
-        UnsupportedFormatError: the same, since its document is of a form that is unknown here.
-        CommitConflictError: another run changed it meanwhile; nothing was removed.
+    `cascade` removes all datasets of a cube, with the seed dataset or without a name. Raises a
+    `ConsistencyError` if enrichments depend on it without `cascade`, and a `ForeignWriterError` or
+    `UnsupportedFormatError` if `undrop` could not bring it back.
     """
     return run_removal(plan_removal(store, name, dataset, cascade=cascade), history)
 
@@ -134,7 +115,7 @@ def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> C
 
 
 def _noted(removal: Removal) -> State:
-    """Let the log know what is about to go, so that it can be brought back."""
+    """Let the log record what is about to go, so that it can be brought back."""
     state = removal.state
     if not removal.unknown:
         return state
@@ -153,10 +134,9 @@ def _noted(removal: Removal) -> State:
 
 
 def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChange | None:
-    """The change by which the log learns of a document what nobody else would know.
+    """The change by which the log records what only a document says.
 
-    Raises:
-        KtkError: nobody can read that, and it would be gone.
+    Raises a `KtkError` for an unreadable document, whose content would be lost.
     """
     if not (item.foreign or item.problem) or (item.problem and not item.document):
         return None if item.is_readable else _refuse(item.error(item.problem))
@@ -185,7 +165,7 @@ def _refuse(error: KtkError) -> NoReturn:
 
 
 def _role(state: State, uuid: str) -> DatasetRole:
-    """What a dataset is; of one that only another program's document knows, what that says."""
+    """What a dataset is, by the log, or else by another program's document."""
     if state.scope.kind != "cube":
         return "table"
     entry = state.datasets[uuid].entry
@@ -194,5 +174,5 @@ def _role(state: State, uuid: str) -> DatasetRole:
     try:
         metadata = load_document(state.store, uuid).metadata
     except KtkError:
-        return "enrichment"  # gone, or refused by anyone who needs it
+        return "enrichment"  # gone, or refused by readers who need it
     return "seed" if cube_value(metadata, IS_SEED) else "enrichment"

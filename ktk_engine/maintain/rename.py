@@ -1,8 +1,8 @@
 """Gives a cube or table another name: its files are copied, then the old name goes.
 
-Two names are two logs, so this is two commits. They come in an order in which no moment loses a
-row: first the new name has everything, then the old one is removed. Whoever is killed in between
-leaves both, and the same call finishes it.
+Two names are two logs, so this is two commits. No moment loses a row: first the new name has
+everything, then the old one is removed. A call that is killed in between leaves both, and the same
+call finishes it.
 """
 
 from __future__ import annotations
@@ -38,19 +38,12 @@ _FROM = "renamed_from"
 
 @dataclass(frozen=True)
 class RenamePlan:
-    """What a renaming would do.
+    """What a renaming would do."""
 
-    Attributes:
-        state: the scope under its old name.
-        new: the new name.
-        copy: what is to be copied; None if an earlier call has done that.
-        copied: version of the copy that an earlier call has made; 0 for none.
-    """
-
-    state: State
+    state: State  # the scope under its old name
     new: str
-    copy: CopyPlan | None
-    copied: int = 0
+    copy: CopyPlan | None  # None: an earlier call has copied
+    copied: int = 0  # version of the copy of an earlier call; 0: none
 
     @property
     def scope(self) -> LogScope:
@@ -67,23 +60,11 @@ class RenamePlan:
 def rename(
     store: ObjectStore, name: str, new: str, history: Mapping[str, str] | None = None
 ) -> ChangeResult:
-    """Give a cube, or a table, another name in its store.
+    """Give a cube or table another name in its store.
 
     The history stays under the old name, from where `undrop` brings datasets back until a clean-up.
-
-    Args:
-        store: where it lives.
-        name: the cube or table.
-        new: its new name.
-        history: what the log says of the commits, for people.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table.
-        SpecificationError: the new name cannot be one.
-        ConsistencyError: the new name is taken, or something refers to the old one.
-        ForeignWriterError: nobody can tell what a dataset holds.
-        CommitConflictError: somebody changed it meanwhile; it has its old name.
-        StoreError: the store failed. If both names exist then, the same call finishes it.
+    Raises a `ConsistencyError` if the new name is taken or something refers to the old one. After a
+    `StoreError` that leaves both names, the same call finishes it.
     """
     return run_rename(plan_rename(store, name, new), history)
 
@@ -124,7 +105,7 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
     state, store, old = plan.state, plan.state.store, plan.state.scope.name
     if plan.copy is not None:
         if state.head is None or any(item.foreign for item in state.datasets.values()):
-            # So that it can be brought back under its old name, the log has to know it.
+            # The log has to know it, so that it can be brought back under its old name.
             change_datasets(state, f"adopt {old}", (), {"reason": f"to rename it to {plan.new}"})
             return run_rename(plan_rename(store, old, plan.new), history)
         said = {"reason": f"renamed from {old}", _FROM: _identity(state), **(history or {})}
@@ -168,13 +149,13 @@ def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
 
 
 def _identity(state: State) -> str:
-    """What tells a version of a scope from all others."""
+    """A text that identifies a version of a scope."""
     assert state.head is not None
     return f"{state.scope} version {state.version} commit {state.head.commit}"
 
 
 def _is_copy(there: State, state: State) -> bool:
-    """Whether a renaming that ended in between has made the one of the other, and both stand so."""
+    """Whether an interrupted renaming has made one from the other, and both are unchanged."""
     if there.head is None or state.head is None:
         return False
     both = (*there.datasets.values(), *state.datasets.values())
@@ -184,13 +165,9 @@ def _is_copy(there: State, state: State) -> bool:
 
 
 def _remove(state: State, history: Mapping[str, str]) -> str:
-    """Remove what was copied, unless it is no longer that.
+    """Remove what was copied, with a warning if Kartothek's readers may not see it yet.
 
-    Returns:
-        Why Kartothek's readers may not see it yet; empty if they do.
-
-    Raises:
-        CommitConflictError: somebody changed it.
+    Raises a `CommitConflictError` if it was changed.
     """
     newest = resolve(state.store, state.scope)
     if (newest.version, newest.datasets) != (state.version, state.datasets):
@@ -208,11 +185,7 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
 
 
 def _take_back(plan: RenamePlan) -> str:
-    """Remove a copy that turned out to be of an older version, if it is still that and no more.
-
-    Returns:
-        What to say where it is not: what others committed under the new name stays.
-    """
+    """Remove a copy of an older version, or return a warning: others changed it, so it stays."""
     there, old = resolve(plan.state.store, plan.scope), plan.state.scope.name
     try:
         if there.version != plan.copied:

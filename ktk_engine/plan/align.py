@@ -1,7 +1,4 @@
-"""Aligns the datasets of a cube by physical partition.
-
-See docs/design/reading.md, Align.
-"""
+"""Aligns the datasets of a cube by physical partition. See docs/design/reading.md, Align."""
 
 from __future__ import annotations
 
@@ -17,12 +14,7 @@ from ktk_engine.snapshot.snapshot import PARTITION_PREFIX
 
 
 def align(planned: Sequence[DatasetPlan], partition_columns: Sequence[str]) -> list[DatasetPlan]:
-    """Drop partitions that cannot contribute: the seed's own first, then everybody else's.
-
-    Args:
-        planned: the datasets, the seed dataset first.
-        partition_columns: the cube's.
-    """
+    """Drop partitions that cannot contribute, first of the seed dataset, `planned[0]`."""
     seed, *others = planned
     shared = [[c for c in partition_columns if c in o.snapshot.partition_keys] for o in others]
     files = seed.files
@@ -41,17 +33,11 @@ def _with_files(item: DatasetPlan, files: pa.Table) -> DatasetPlan:
 
 
 def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Keep the files whose partition the other dataset has as well.
+    """Keep the files whose partition the other dataset has as well, in order of position.
 
-    Args:
-        files: a table of files.
-        other: the other dataset's files.
-        columns: the partition columns that both have.
-
-    Returns:
-        The files, in order of position; all of them if the two share no partition column and the
-        other dataset has any file. Files with a partition value that nobody can read stay, and
-        keep all others, so that anyone who needs the value is told.
+    Without a common partition column all stay, unless the other dataset has no file. Files with a
+    partition value that cannot be parsed stay and keep all others, so that the scan reports the
+    value if a query needs it.
     """
     if not columns:
         return files if other.num_rows else files.slice(0, 0)

@@ -1,4 +1,4 @@
-"""A query of a cube: what is asked, and what that is once it is checked against the cube.
+"""A query of a cube, as given and as checked against the cube.
 
 See docs/design/kartothek-format.md, A query of a cube.
 """
@@ -29,46 +29,30 @@ ALL_PAYLOAD: Literal["*"] = "*"
 
 @dataclass(frozen=True)
 class CubeQuery:
-    """A question; `resolve_query` checks it against a cube.
+    """A query; `resolve_query` checks it against a cube."""
 
-    Attributes:
-        columns: output columns, exactly these and in this order; None means all.
-        where: a condition, as SQL text or parsed.
-        dimension_columns: the dimensions that address a row of the result, in the order by which
-            rows are sorted; None means the cube's. With fewer, each remaining cell of a partition
-            is one row, and only datasets that have no dropped dimension can give columns.
-        partition_by: columns by whose values the result is cut into groups.
-        payload_columns: Kartothek's way to name columns, instead of `columns`: the result has
-            these, the dimension, partition and `partition_by` columns, sorted by name. "*" means
-            all.
-        limit: how many rows to give: the first in the order of the result; None means all.
-    """
-
-    columns: Sequence[str] | None = None
-    where: str | Condition | None = None
+    columns: Sequence[str] | None = None  # the output columns in their order; None: all
+    where: str | Condition | None = None  # SQL text, or parsed
+    # The dimensions that address a row of the result, in sort order; None: the cube's. With fewer,
+    # each remaining cell of a partition is one row, and only datasets without dropped dimensions
+    # can give columns.
     dimension_columns: Sequence[str] | None = None
-    partition_by: Sequence[str] | None = None
+    partition_by: Sequence[str] | None = None  # columns whose values cut the result into groups
+    # Kartothek's alternative to `columns`: these, the dimension, partition and `partition_by`
+    # columns, sorted by name. "*" means all.
     payload_columns: Sequence[str] | Literal["*"] | None = None
-    limit: int | None = None
+    limit: int | None = None  # the first rows in the result's order; None: all
 
 
 @dataclass(frozen=True)
 class ResolvedQuery:
-    """A query that can be answered.
+    """A query that can be answered."""
 
-    Attributes:
-        columns: output columns, in order.
-        conjuncts: which rows of the joined table to keep: conditions that all have to be true.
-        dimensions: the dimensions that address a row of the result, in order.
-        partition_by: columns whose values cut the result into groups, in order.
-        limit: how many rows to give; None means all.
-    """
-
-    columns: tuple[str, ...]
-    conjuncts: tuple[Condition, ...]
-    dimensions: tuple[str, ...]
-    partition_by: tuple[str, ...] = ()
-    limit: int | None = None
+    columns: tuple[str, ...]  # the output columns in their order
+    conjuncts: tuple[Condition, ...]  # conditions on rows of the joined table
+    dimensions: tuple[str, ...]  # that address a row of the result, in order
+    partition_by: tuple[str, ...] = ()  # columns whose values cut the result into groups, in order
+    limit: int | None = None  # None: all
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -80,18 +64,10 @@ class ResolvedQuery:
 def resolve_query(
     specification: CubeSpecification, snapshots: Mapping[str, Snapshot], query: CubeQuery
 ) -> ResolvedQuery:
-    """Check what is asked, in Kartothek's order: dimensions, groups, conditions, columns.
+    """Check a query in Kartothek's order: dimensions, groups, conditions, columns.
 
-    Args:
-        specification: the cube.
-        snapshots: its datasets by id.
-        query: the question.
-
-    Raises:
-        QueryError: an unknown column, with the nearest known one; groups by a column without an
-            index, or with a limit; a limit that is no number of rows; columns that cannot be kept
-            when dimensions are dropped.
-        ConditionError: the condition cannot be parsed or compares different classes.
+    Raises a `ConditionError` if the condition cannot be parsed or compares different classes, and a
+    `QueryError` for everything else, with the nearest name for an unknown column.
     """
     schema = cube_schema(specification, snapshots)
     prefix = specification.prefix
@@ -102,7 +78,7 @@ def resolve_query(
     where = row_condition(f"Cube {prefix}", query.where, schema)
     dropped = set(specification.dimension_columns) - set(dimensions)
     columns = _columns(specification, schema.names, query, dimensions, groups)
-    # Within a group a dropped dimension by which the groups are made has one value.
+    # Within a group, a dropped dimension that cuts groups has one value.
     _check_not_dropped(prefix, columns, dropped - set(groups), dimensions)
     limit = checked_limit(query.limit)
     if groups and limit is not None:
@@ -116,12 +92,7 @@ def resolve_query(
 def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapshot]) -> pa.Schema:
     """The virtual table's columns: dimensions, partition columns, then payload by dataset.
 
-    Args:
-        specification: the cube.
-        snapshots: its datasets by id.
-
-    Returns:
-        Normalised types; the seed dataset's payload comes first, then the enrichments' by name.
+    Types are normalised. The seed dataset's payload comes first, then the enrichments' by name.
     """
     order = sorted(snapshots, key=lambda name: (name != specification.seed_dataset, name))
     fields: dict[str, pa.Field] = {}
@@ -160,7 +131,7 @@ def _columns(
     dimensions: Sequence[str],
     groups: Sequence[str],
 ) -> tuple[str, ...]:
-    """The output columns by the rule of `CubeQuery`."""
+    """The output columns by the rules of `CubeQuery`."""
     prefix = specification.prefix
     left = [c for c in known if c in dimensions or c not in specification.dimension_columns]
     if query.columns is not None:
@@ -175,7 +146,7 @@ def _columns(
         return tuple(left)
     payload: Collection[str] = left
     if query.payload_columns != ALL_PAYLOAD:
-        # A column that is asked for twice is given once, as in Kartothek.
+        # As in Kartothek, a repeated column is given once.
         payload = list(dict.fromkeys(query.payload_columns))
         payload = listed_names(f"cube {prefix}", "payload_columns", payload, known)
         check_known(f"Cube {prefix}", payload, known)
@@ -226,11 +197,7 @@ def _check_projection(
 
 
 def checked_limit(limit: int | None) -> int | None:
-    """Give the number of rows that are asked for; None means all.
-
-    Raises:
-        QueryError: it is no number of rows.
-    """
+    """Refuse a limit that is no number of rows with a `QueryError`; None means all."""
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0:
@@ -239,16 +206,10 @@ def checked_limit(limit: int | None) -> int | None:
 
 
 def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -> Condition:
-    """Read a condition; None is true for every row.
+    """Read a condition on a schema; None is true for every row.
 
-    Args:
-        what: whose rows, for messages.
-        where: SQL text, or a condition.
-        schema: the columns that there are.
-
-    Raises:
-        ConditionError: the text cannot be parsed or compares different classes, or it is no text.
-        QueryError: an unknown column, with the nearest known one.
+    `what` names the rows in messages. Raises a `QueryError` for an unknown column, and a
+    `ConditionError` for any other defect.
     """
     if where is None:
         return TrueCondition()
@@ -264,11 +225,9 @@ def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -
 
 
 def deleting_condition(what: str, where: str | Condition, schema: pa.Schema) -> Condition:
-    """Read the condition of rows that are to go; see `row_condition`.
+    """Read the condition of rows to be deleted; see `row_condition`.
 
-    Raises:
-        ConditionError: also if there is none: a variable that happens to be None must not stand
-            for all rows.
+    None is a `ConditionError`: a variable that happens to be None must not stand for all rows.
     """
     if where is None:
         raise ConditionError(
@@ -279,16 +238,10 @@ def deleting_condition(what: str, where: str | Condition, schema: pa.Schema) -> 
 
 
 def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Give a list of names in a certain order, without repetition.
+    """Check a list of distinct names, and spell them as the known ones.
 
-    Args:
-        of: what is asked, for messages: `cube nyc`.
-        what: the argument that names them.
-        asked: what was given.
-        known: names that there are, which are given as they are spelled.
-
-    Raises:
-        QueryError: it is no list, or names a column twice.
+    `of` and `what` name the owner (`cube nyc`) and the argument in messages. Raises a `QueryError`
+    if it is no list or repeats a name.
     """
     if isinstance(asked, str):
         raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")
@@ -300,7 +253,7 @@ def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str])
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise QueryError(
-            f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of {of})."
+            f"These columns are named twice: {', '.join(repeated)} ({what} of a query of {of})."
         )
     return names
 
@@ -311,16 +264,10 @@ def check_known(
     known: Sequence[str],
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Refuse unknown columns.
+    """Raise a `QueryError` for unknown columns, with the nearest name of each.
 
-    Args:
-        of: what is asked, for messages: `Cube nyc`.
-        asked: names.
-        known: its columns.
-        left_out: columns of its files that are left out, and why.
-
-    Raises:
-        QueryError: with the nearest known name of each unknown one.
+    `of` begins the message (`Cube nyc`); `left_out` has columns of files that are left out, and
+    why.
     """
     unknown = sorted(set(asked) - set(known))
     for name in unknown:

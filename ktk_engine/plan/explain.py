@@ -1,4 +1,4 @@
-"""Explains a plan to a person, and to a machine."""
+"""Explains a plan to people and programs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
 
 
 def explain(plan: Plan) -> str:
-    """Give a plan as text: for each dataset what every tier of pruning left over.
-
-    Args:
-        plan: any plan.
-    """
+    """Give a plan as text: what each tier of pruning left of each dataset."""
     columns = counted(len(plan.columns), "column")
     head = f"{kind_of(plan)} {plan.cube}, version {plan.version}: {columns}"
     if plan.limit is not None:
@@ -42,7 +38,7 @@ def kind_of(plan: Plan) -> str:
 
 
 def explain_as_dict(plan: Plan) -> dict[str, Any]:
-    """Give a plan as data that JSON can hold."""
+    """Give a plan as data for JSON."""
     return {
         "cube": plan.cube,
         "version": plan.version,
@@ -97,7 +93,7 @@ def _files(item: DatasetPlan) -> str:
 
 
 def _sizes(item: DatasetPlan) -> str:
-    """Rows and bytes, of all files and of those that are opened, as far as they are known."""
+    """Rows and bytes of all files and of those to open, where known."""
     first, last = item.steps[0] if item.steps else None, item
     if first is None or first.rows is None or first.bytes is None:
         return ""

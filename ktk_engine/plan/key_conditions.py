@@ -1,4 +1,4 @@
-"""What rows fulfil that have one of some keys, so that files without any need not be opened."""
+"""Conditions that rows with certain keys fulfil, to leave files without such rows unopened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktk_engine.conditions.condition import And, Condition
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
 
-# Of more keys the bounds are asked for alone.
+# More keys are reduced to their bounds.
 MAXIMUM_KEYS = 100_000
 
 Bounds = Callable[[str], tuple[object, object]]
@@ -21,18 +21,15 @@ Bounds = Callable[[str], tuple[object, object]]
 def key_conditions(
     schema: pa.Schema, keys: pa.Table, bounds: Bounds | None = None
 ) -> list[Condition]:
-    """Give conjuncts on the columns of a key; fewer of them are safe.
+    """Give conditions that rows with one of the keys fulfil; other rows may.
 
-    Args:
-        schema: the columns of the dataset.
-        keys: the different keys, by column.
-        bounds: gives the least and the largest value of a column, where `keys` are too many to
-            hold all of them; None where they are all.
+    `bounds` gives the least and the largest value of a column if `keys` are too many to be
+    complete.
     """
     found: list[Condition] = []
     for name in keys.column_names:
         if pat.is_nested(keys[name].type):
-            continue  # Arrow does not tell them apart; and no index or statistics know them
+            continue  # Arrow does not tell them apart, and neither index nor statistics have them
         try:
             found.append(_condition(schema.field(name), keys[name], bounds))
         except ConditionError:
@@ -41,11 +38,9 @@ def key_conditions(
 
 
 def counted_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, pa.Array]:
-    """Give the different keys of rows, and the number of rows of each.
+    """Give the distinct keys of rows, and the number of rows of each.
 
-    Args:
-        rows: any rows.
-        keys: columns; Spark groups floating numbers in another way, and nested ones are none.
+    Keys are neither floating nor nested: Spark groups those differently.
     """
     counted = rows.group_by(list(keys)).aggregate([([], "count_all")])
     return counted.select(list(keys)), counted["count_all"].combine_chunks()

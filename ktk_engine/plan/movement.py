@@ -1,4 +1,4 @@
-"""What the rows of a dataset have in common with those of the seed dataset, for `explain`."""
+"""Whether a dataset shares partitions with the seed dataset, for `explain`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ Movement = Literal["none", "shared"]
 
 
 def movement(plan: Plan, item: DatasetPlan) -> Movement:
-    """Tell whether the rows of a dataset are read for one partition of the cube or for several.
+    """Say whether the rows of a dataset are read for one partition of the cube or for several.
 
-    Args:
-        plan: any plan.
-        item: one of its datasets.
-
-    Returns:
-        "none" for the seed dataset, for datasets that share a partition column with it, and for
-        all datasets of a cube without partitions; else "shared".
+    It is "none" for the seed dataset, for datasets that share a partition column with it, and for
+    all datasets of a cube without partitions; others are "shared".
     """
     keys = set(plan.datasets[0].snapshot.partition_keys)
     if item.join == "seed" or not keys or keys & set(item.snapshot.partition_keys):

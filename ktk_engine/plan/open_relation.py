@@ -1,4 +1,4 @@
-"""From the name of a cube or table to one version of it, ready to be queried."""
+"""Opens one version of a cube or table by its name, ready to be queried."""
 
 from __future__ import annotations
 
@@ -30,19 +30,9 @@ def open_relation(
 ) -> LoadedCube | LoadedTable:
     """Open a cube or table at a version; a removed one only at an earlier one.
 
-    Args:
-        store: where it lives.
-        name: its name.
-        version: number of a commit, or a tag; None for the newest.
-        timestamp: instead of a version, the moment as of which it is read.
-        known: what is known of the store's files from other queries.
-        specification: as for `load_cube`.
-        kind: what it must be; None if a cube and a table are both welcome.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table; the message says what exists.
-        ConsistencyError: the cube has no seed dataset yet.
-        VersionGoneError: there is no such version (any more); the message says which are left.
+    `version` is a commit's number or a tag, `timestamp` a moment instead. Raises a
+    `DatasetNotFoundError` that says what exists, a `ConsistencyError` for a cube without a seed
+    dataset, and a `VersionGoneError` that says which versions are left.
     """
     moment = parse_moment(version, timestamp)
     past = moment is not None or version is not None

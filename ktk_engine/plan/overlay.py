@@ -13,17 +13,10 @@ from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 
 
 def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:
-    """Tell which files share a partition with files of another write.
+    """Tell which files share a partition with files of another write; one value per file.
 
-    Files of one write never hold a cell twice: our writer refuses that. Of files that another
-    program wrote nothing is known.
-
-    Args:
-        snapshot: a dataset of a cube.
-        columns: the partition columns within which cells are unique.
-
-    Returns:
-        One value per file.
+    Files of one write never hold a cell twice: our writer refuses that. Files of other programs
+    may.
     """
     key = ("overlaid", *columns)
     return snapshot.derived.get(key, lambda: _overlaid_files(snapshot, columns))
@@ -36,7 +29,7 @@ def _overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArr
     groups = partition_groups(snapshot, columns).to_numpy()
     together = np.flatnonzero(np.bincount(groups)[groups] > 1)
     overlaid = np.zeros(len(groups), bool)
-    # Few files share a partition, as a rule: only their commits are compared.
+    # Mostly few files share a partition: only their commits are compared.
     commits, groups = commits.take(pa.array(together)), groups[together]
     # An unknown commit is like no other.
     numbers = pc.fill_null(pc.dictionary_encode(commits).indices.cast(pa.int64()), -1).to_numpy()
@@ -52,17 +45,11 @@ def _overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArr
 
 
 def is_overlaid(snapshot: Snapshot, kept: pa.BooleanArray, columns: Sequence[str]) -> bool:
-    """Tell whether some files share a partition with files of another commit among them.
-
-    Args:
-        snapshot: a dataset of a cube.
-        kept: which of its files count.
-        columns: the partition columns within which cells are unique.
-    """
+    """Tell whether some of the kept files share a partition with kept files of another commit."""
     left = pc.and_(overlaid_files(snapshot, columns), kept)
     if not left.true_count:
         return False
-    # Those that have lost all others of their partition are not overlaid any more.
+    # Files that have lost all others of their partition are no longer overlaid.
     return bool(overlaid_files(snapshot.of_files(left), columns).true_count)
 
 
@@ -71,12 +58,7 @@ def keep_overlaying(
 ) -> pa.BooleanArray:
     """Keep every file that comes after a matching one in its partition.
 
-    An earlier file that does not match can go: its rows are replaced or do not match anyway.
-
-    Args:
-        snapshot: a dataset of a cube.
-        matching: which files may hold matching rows.
-        columns: the partition columns within which cells are unique.
+    An earlier file that does not match can go: its rows are replaced, or do not match.
     """
     overlaid = overlaid_files(snapshot, columns)
     if not pc.and_(overlaid, matching).true_count:
@@ -93,13 +75,7 @@ def keep_overlaying(
 def whole_overlays(
     snapshot: Snapshot, matching: pa.BooleanArray, columns: Sequence[str]
 ) -> pa.BooleanArray:
-    """Add every file that shares an overlaid partition with a matching one.
-
-    Args:
-        snapshot: a dataset of a cube.
-        matching: some of its files.
-        columns: the partition columns within which cells are unique.
-    """
+    """Add every file that shares an overlaid partition with a matching one."""
     together = same_partitions(snapshot, matching, columns)
     return pc.or_(matching, pc.and_(overlaid_files(snapshot, columns), together))
 
@@ -107,9 +83,7 @@ def whole_overlays(
 def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
     """Number the partitions of a dataset: one value per file, the same for the same partition.
 
-    Args:
-        snapshot: a dataset.
-        columns: the partition columns that count; without any, all files share one partition.
+    Without columns, all files share one partition.
     """
 
     def numbers() -> pa.Array:
@@ -123,12 +97,6 @@ def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
 def same_partitions(
     snapshot: Snapshot, matching: pa.BooleanArray, columns: Sequence[str]
 ) -> pa.BooleanArray:
-    """Tell which files share a partition with a matching one.
-
-    Args:
-        snapshot: a dataset.
-        matching: some of its files.
-        columns: the partition columns that count.
-    """
+    """Tell which files share a partition with a matching one."""
     groups = partition_groups(snapshot, columns)
     return pc.is_in(groups, value_set=pc.unique(groups.filter(matching)))

@@ -1,4 +1,4 @@
-"""How rows can be put together where only aggregates of them are asked for."""
+"""How rows can be combined for a statement that needs only aggregates of them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ Fold: TypeAlias = Literal["sum", "min", "max"]
 
 @dataclass(frozen=True)
 class PartialAggregate:
-    """What may stand for several rows: one row with their aggregates.
+    """One row of aggregates that may stand for several rows.
 
-    A reader may make use of it or not, for all rows or for some: sums of sums are sums.
-
-    Attributes:
-        keys: columns in which the rows are equal.
-        folds: for each other column what the row has of it.
+    Readers may combine all rows, some or none: sums of sums are sums.
     """
 
-    keys: tuple[str, ...]
-    folds: tuple[tuple[str, Fold], ...]
+    keys: tuple[str, ...]  # columns in which the rows are equal
+    folds: tuple[tuple[str, Fold], ...]  # for each other column, its aggregate
 
     @property
     def columns(self) -> set[str]:

@@ -17,24 +17,16 @@ Join = Literal["seed", "inner", "left"]
 
 @dataclass(frozen=True)
 class PruneStep:
-    """What one tier of pruning left over.
+    """What one tier of pruning left."""
 
-    Attributes:
-        tier: `partitions`, `index`, `statistics` or `alignment`.
-        files: number of files after it.
-        reason: why it did nothing, empty if it did something or nothing was asked of it.
-        rows: their stored rows, None if unknown.
-        bytes: their size, None if unknown.
-    """
-
-    tier: str
-    files: int
-    reason: str = ""
-    rows: int | None = None
-    bytes: int | None = None
+    tier: str  # `partitions`, `index`, `statistics` or `alignment`
+    files: int  # left by it
+    reason: str = ""  # why it did nothing, if it had something to do
+    rows: int | None = None  # stored in these files; None: unknown
+    bytes: int | None = None  # of these files; None: unknown
 
     def plus(self, other: PruneStep) -> PruneStep:
-        """The same tier, which has left over what another one has seen, too."""
+        """Add what the same tier left of other files."""
         return replace(
             self,
             files=self.files + other.files,
@@ -48,28 +40,17 @@ def _plus(left: int | None, right: int | None) -> int | None:
 
 
 def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
-    """Note what a tier left over.
-
-    Args:
-        tier: its name.
-        files: the files that are left.
-        reason: why it did nothing.
-    """
+    """Record what a tier left."""
     return PruneStep(tier, files.num_rows, reason, _total(files["rows"]), _total(files["bytes"]))
 
 
 def total_step(snapshot: Snapshot) -> PruneStep:
-    """Note what a dataset has."""
+    """Record what a dataset has."""
     return PruneStep("total", snapshot.file_table.num_rows, "", snapshot.rows, snapshot.bytes)
 
 
 def unread_step(before: Snapshot, after: Snapshot) -> PruneStep:
-    """Note what was left out unread: all files of segments, where one may have mattered.
-
-    Args:
-        before: a dataset.
-        after: the same, narrowed.
-    """
+    """Record the files of segments that were left out unread."""
     rows, nbytes = (
         0 if before is after else _plus(old, None if new is None else -new)
         for old, new in ((before.rows, after.rows), (before.bytes, after.bytes))
@@ -84,33 +65,19 @@ def _total(values: pa.ChunkedArray) -> int | None:
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """How one dataset takes part.
+    """How one dataset takes part."""
 
-    Attributes:
-        dataset: its id within the cube.
-        snapshot: the version that is read.
-        files: the rows of `snapshot.files` to open, without statistics.
-        columns: what to read from them.
-        join: how it is joined; `seed` for the seed dataset itself.
-        on: columns to join by.
-        condition: which of its rows take part, evaluated before the join.
-        overlaid: whether several files may hold one cell, of which the last one wins.
-        cell_columns: what addresses a cell in it, to resolve overlays.
-        distinct: the columns to which its rows are reduced before the join, one row each; empty
-            if they are not.
-        steps: what pruning did, in order.
-    """
-
-    dataset: str
+    dataset: str  # its id within the cube
     snapshot: Snapshot
-    files: pa.Table
-    columns: tuple[str, ...]
+    files: pa.Table  # the rows of `snapshot.files` to open, without statistics
+    columns: tuple[str, ...]  # to read from the files
     join: Join
-    on: tuple[str, ...]
-    condition: Condition
-    overlaid: bool
-    cell_columns: tuple[str, ...]
-    steps: tuple[PruneStep, ...] = ()
+    on: tuple[str, ...]  # columns to join by
+    condition: Condition  # on its rows, before the join
+    overlaid: bool  # several files may hold one cell; the last one wins
+    cell_columns: tuple[str, ...]  # that address a cell in it, to resolve overlays
+    steps: tuple[PruneStep, ...] = ()  # of pruning, in order
+    # Columns to which its rows are reduced before the join, if they are.
     distinct: tuple[str, ...] = ()
 
     @property
@@ -126,56 +93,36 @@ class DatasetPlan:
 
 @dataclass(frozen=True)
 class Ignored:
-    """A condition of a statement that prunes nothing, since the engine cannot evaluate it.
+    """A condition of a statement that prunes nothing, since the engine cannot evaluate it."""
 
-    Attributes:
-        function: what is around the column: `cast`, `upper`, ...
-        column: the column inside.
-    """
-
-    function: str
+    function: str  # around the column: `cast`, `upper`, ...
     column: str
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a query of a cube is answered.
-
-    Attributes:
-        cube: the cube's name.
-        version: version of its log that is read, 0 if it has none.
-        columns: output columns, in order.
-        datasets: the seed dataset first, then inner joins, then left joins, each by name.
-        unread: ids of datasets that give neither a column nor a condition.
-        condition: what is left to check after the joins.
-        order_by: what addresses a row of the result, in the order by which rows are sorted where
-            an order is asked for: dimensions, then partition columns.
-        partition_by: columns whose values cut the result into groups, in order.
-        distinct: whether dimensions are dropped after the joins: one row for each value of
-            `order_by` and `partition_by`.
-        ignored: conditions that Spark alone evaluates.
-        partial_aggregate: how rows may be combined piece by piece without a change of the answer;
-            None if they may not.
-        limit: how many rows are asked for: the first by `order_by`; without that any of them. None
-            means all.
-    """
+    """How a query of a cube is answered."""
 
     cube: str
-    version: int
-    columns: tuple[str, ...]
-    datasets: tuple[DatasetPlan, ...]
-    unread: tuple[str, ...]
-    condition: Condition
+    version: int  # of its log; 0 if it has none
+    columns: tuple[str, ...]  # the output columns in their order
+    datasets: tuple[DatasetPlan, ...]  # the seed dataset, inner joins, left joins; each by name
+    unread: tuple[str, ...]  # ids of datasets that give neither a column nor a condition
+    condition: Condition  # left to check after the joins
+    # What addresses a row of the result: dimensions, then partition columns, in sort order.
     order_by: tuple[str, ...] = ()
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()  # columns whose values cut the result into groups, in order
+    # Dimensions are dropped after the joins: one row for each value of `order_by` and
+    # `partition_by`.
     distinct: bool = False
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[Ignored, ...] = ()  # conditions for Spark alone
+    # How rows may be combined piece by piece without changing the answer; None: not at all.
     partial_aggregate: PartialAggregate | None = None
-    limit: int | None = None
+    limit: int | None = None  # the first by `order_by`, or any without it; None: all
 
     @property
     def rows(self) -> int | None:
-        """How many rows it gives, its limit aside; None if only reading can tell."""
+        """How many rows it gives before its limit; None if only reading can tell."""
         seed, *others = self.datasets
         reduced = self.distinct or seed.distinct or seed.overlaid
         conditions = [self.condition, *(item.condition for item in self.datasets)]

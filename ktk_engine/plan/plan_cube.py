@@ -1,6 +1,6 @@
 """Plans queries of a cube: relevance, restriction, pruning, alignment.
 
-The one way that SQL, Python and the command line share; see docs/design/reading.md, Relevance and
+SQL, Python and the command line share this one way. See docs/design/reading.md, Relevance and
 restriction.
 """
 
@@ -27,24 +27,18 @@ from ktk_engine.plan.prune import prune
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 
 _ROW = "row"  # of a sketch: the file's number in its snapshot
-_FEW_FILES = 10_000  # of a dataset, by whose partitions others are chosen
+_FEW_FILES = 10_000  # of a dataset whose partitions choose those of others
 _ORDER: dict[Join, int] = {"seed": 0, "inner": 1, "left": 2}
 
 
 @dataclass(frozen=True)
 class LoadedCube:
-    """A cube at one version, ready to be queried.
+    """A cube at one version, ready to be queried."""
 
-    Attributes:
-        state: the scope it was resolved from.
-        specification: what it is.
-        snapshots: its datasets by id.
-        known: what is known of its files from other queries.
-    """
-
-    state: State
+    state: State  # the scope it was resolved from
     specification: CubeSpecification
-    snapshots: dict[str, Snapshot]
+    snapshots: dict[str, Snapshot]  # its datasets by id
+    # What other queries know of its files.
     known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property
@@ -55,7 +49,7 @@ class LoadedCube:
     def plan(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None
     ) -> Plan:
-        """Plan the reading of some columns of some rows; see `answer` for every question."""
+        """Plan the reading of some columns of some rows; see `answer` for other queries."""
         return self.answer(CubeQuery(columns, where))
 
     def answer(self, query: CubeQuery) -> Plan:
@@ -67,17 +61,17 @@ class LoadedCube:
         return resolve_query(self.specification, self.snapshots, query)
 
     def plan_resolved(self, query: ResolvedQuery) -> Plan:
-        """Decide which files are read and how they are joined, for a query that is checked already.
+        """Decide which files are read and how they are joined, for a query that is already checked.
 
-        Opens no data file of ours; of those that another program wrote the footers at most, once.
+        Opens no data file of ours, and at most the footers of other programs' files, once.
         """
         cube, planned = self.specification, list[DatasetPlan]()
         done: set[Condition] = set()
         joins = {name: _join(self, name, query) for name in sorted(self.snapshots)}
         read = [(name, join) for name, join in joins.items() if join is not None]
         conditions = {name: _own_conjuncts(self, name, query, join) for name, join in read}
-        among: list[pa.Table] = []  # of the datasets whose partitions count for the others
-        # What conditions choose comes first: of the others, only these partitions matter.
+        among: list[pa.Table] = []  # of the datasets whose partitions restrict the others
+        # Datasets with conditions come first: only their partitions matter for the others.
         for name, join in sorted(read, key=lambda item: (not conditions[item[0]], _ORDER[item[1]])):
             own = conditions[name]
             done.update(own)
@@ -107,14 +101,9 @@ class LoadedCube:
         )
 
     def only(self, datasets: Collection[str]) -> LoadedCube:
-        """The cube as if it had no other datasets and columns.
+        """The cube as if it had only these datasets, the seed dataset among them.
 
-        Args:
-            datasets: ids, the seed dataset's among them.
-
-        Raises:
-            DatasetNotFoundError: a dataset does not exist.
-            ConsistencyError: the seed dataset is not among them.
+        Raises a `DatasetNotFoundError`, or a `ConsistencyError` without the seed dataset.
         """
         datasets = listed_datasets(self, datasets)
         seed = self.specification.seed_dataset
@@ -130,8 +119,8 @@ class LoadedCube:
 def _join(cube: LoadedCube, name: str, query: ResolvedQuery) -> Join | None:
     """How a dataset takes part, None if it gives neither a column nor a condition.
 
-    It is restricted, and joined inner, by a condition that cannot be true where all its payload
-    is null (decision 1), and by groups of its values.
+    Groups of its values restrict it and make its join inner. So does a condition that cannot be
+    true where all its payload is null (decision 1).
     """
     if name == cube.specification.seed_dataset:
         return "seed"
@@ -150,7 +139,7 @@ def _own_conjuncts(
 ) -> list[Condition]:
     """The conjuncts that choose among a dataset's rows before the joins.
 
-    A row that a left join fails to find still counts: only conditions that the seed dataset checks
+    A row without a match in a left join still counts: only conditions that the seed dataset checks
     as well may drop rows of such a dataset.
     """
     known = cube.snapshots[name].columns
@@ -187,9 +176,9 @@ def _plan_dataset(
 
 
 def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) -> pa.Table:
-    """What alignment needs of some files: where they are, their partitions and sizes.
+    """The places, partitions and sizes of some files, for alignment.
 
-    The rest of their rows is decoded when it is known which files are left.
+    The rest of their rows is decoded once it is known which files are left.
     """
     names = [PARTITION_PREFIX + name for name in within]
     files = snapshot.file_table.select([*names, "rows", "bytes"])
@@ -197,7 +186,7 @@ def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) ->
 
 
 def _with_files_to_open(item: DatasetPlan) -> DatasetPlan:
-    """Replace a sketch of the files by all that it takes to open them."""
+    """Replace a sketch of the files by the rows that are needed to open them."""
     kept = np.zeros(item.snapshot.file_table.num_rows, bool)
     kept[item.files[_ROW].to_numpy()] = True
     return replace(item, files=item.snapshot.opened(pa.array(kept)))
@@ -214,19 +203,11 @@ def load_cube(
     specification: CubeSpecification | None = None,
     known: MetadataCache | None = None,
 ) -> LoadedCube:
-    """Load the snapshots of a cube.
+    """Load the snapshots of a cube, of all datasets unless some are named.
 
-    Args:
-        state: the cube's scope, resolved.
-        datasets: ids of the datasets to take; empty means all.
-        specification: what the cube is, where the store cannot tell: Kartothek's
-            `build_dataset_indices` drops that from the documents.
-        known: what is known of the store's files from other queries.
-
-    Raises:
-        DatasetNotFoundError: the cube or a named dataset does not exist.
-        ConsistencyError: there is no seed dataset among them, or what other programs wrote of
-            them, or what lies in several stores, does not fit together.
+    `specification` is for stores that lack it: Kartothek's `build_dataset_indices` drops it from
+    the documents. Raises a `DatasetNotFoundError`, or a `ConsistencyError` if the seed dataset is
+    missing or the datasets, of other programs or in several stores, do not fit together.
     """
     name = state.scope.name
     uuids = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
@@ -244,8 +225,7 @@ def load_cube(
 def listed_datasets(loaded: LoadedCube, datasets: Collection[str]) -> list[str]:
     """Give named datasets of a cube, once each; a text alone is one name.
 
-    Raises:
-        DatasetNotFoundError: a dataset does not exist.
+    Raises a `DatasetNotFoundError`.
     """
     names = list(dict.fromkeys([datasets] if isinstance(datasets, str) else datasets))
     _check_datasets(loaded.specification.prefix, names, loaded.snapshots)

@@ -19,18 +19,13 @@ from ktk_engine.store.interface import ObjectStore
 
 
 def address_partitions(snapshot: Snapshot) -> list[str]:
-    """The partition columns that address a cell of a cube's dataset, beside its dimensions."""
+    """The partition columns that address a cell of a cube's dataset, besides its dimensions."""
     partitions = cube_value(snapshot.metadata, PARTITION_COLUMNS) or snapshot.partition_keys
     return [name for name in partitions if name in snapshot.partition_keys]
 
 
 def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
-    """Read all rows of a dataset; of a cube's dataset, the last row of each cell.
-
-    Args:
-        snapshot: the dataset.
-        version: version of its log.
-    """
+    """Plan to read all rows of a dataset; of a cube's dataset, the last row of each cell."""
     names = tuple(snapshot.schema.names)
     within = _within(snapshot)
     overlaid = within is not None and bool(pc.any(overlaid_files(snapshot, within)).as_py())
@@ -46,16 +41,7 @@ def plan_rows(
     conditions: Sequence[Condition],
     known: MetadataCache,
 ) -> Plan:
-    """Read some columns of some rows of a dataset; see `plan_dataset`.
-
-    Args:
-        store: where its indices lie.
-        snapshot: the dataset.
-        version: version of its log.
-        names: output columns, in order.
-        conditions: conjuncts on its columns.
-        known: what is known of its files from other queries.
-    """
+    """Plan to read some columns of the rows that fulfil all conditions; see `plan_dataset`."""
     own = [condition for condition in conditions if condition.columns]
     within = _within(snapshot)
     pruned = prune(store, snapshot, own, within, known)
@@ -68,7 +54,7 @@ def plan_rows(
 
 
 def _within(snapshot: Snapshot) -> list[str] | None:
-    """Within which partitions a cell is unique; rows of a plain table have no cells: None."""
+    """The partition columns within which a cell is unique; None for a table: it has no cells."""
     return address_partitions(snapshot) if snapshot.dimension_columns else None
 
 

@@ -1,4 +1,4 @@
-"""Plans queries of a plain table, as Python programs and the command line ask them."""
+"""Plans queries of a plain table for Python programs and the command line."""
 
 from __future__ import annotations
 
@@ -25,16 +25,11 @@ from ktk_engine.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class LoadedTable:
-    """A table at one version, ready to be queried.
+    """A table at one version, ready to be queried."""
 
-    Attributes:
-        state: the scope it was resolved from.
-        snapshot: what it holds.
-        known: what is known of its files from other queries.
-    """
-
-    state: State
+    state: State  # the scope it was resolved from
     snapshot: Snapshot
+    # What other queries know of its files.
     known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property
@@ -49,14 +44,9 @@ class LoadedTable:
         return self.answer(CubeQuery(columns, where))
 
     def answer(self, query: CubeQuery) -> Plan:
-        """Plan a query of this version.
+        """Plan a query of this version; it may have columns, a condition and a limit.
 
-        Args:
-            query: the question; only columns, a condition and a limit make sense for a table.
-
-        Raises:
-            QueryError: an unknown column, with the nearest known one.
-            ConditionError: the condition cannot be parsed or compares different classes.
+        Raises a `QueryError` or a `ConditionError`, as `resolve_query` does.
         """
         name = self.snapshot.uuid
         if query.dimension_columns or query.partition_by or query.payload_columns:

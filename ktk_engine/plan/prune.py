@@ -35,17 +35,11 @@ _MOST_FOLDERS = 10_000
 
 @dataclass(frozen=True)
 class Pruned:
-    """The files of a dataset that may hold matching rows.
+    """The files of a dataset that may hold matching rows."""
 
-    Attributes:
-        snapshot: the dataset, without files that were left out unread.
-        kept: which of its files these are.
-        steps: what each tier left over.
-    """
-
-    snapshot: Snapshot
-    kept: pa.BooleanArray
-    steps: tuple[PruneStep, ...]
+    snapshot: Snapshot  # without files that were left out unread
+    kept: pa.BooleanArray  # which of its files these are
+    steps: tuple[PruneStep, ...]  # what each tier left
 
     @property
     def files(self) -> pa.Table:
@@ -61,21 +55,12 @@ def prune(
     known: MetadataCache,
     among: Sequence[pa.Table] = (),
 ) -> Pruned:
-    """Drop the files in which no row can fulfil all conditions.
+    """Drop the files in which no row can fulfil all conditions; the others stay in order.
 
-    Args:
-        store: where the secondary indices lie.
-        snapshot: the dataset.
-        conditions: conjuncts on its columns.
-        overlay_columns: partition columns within which a later file may replace a cell of an
-            earlier one; None if cells are never replaced. A file that replaces cells of a kept
-            file is kept as well, or the replaced rows would come back (decision 2).
-        known: what is known of files from other queries.
-        among: files of other datasets with which these are joined: those in no partition of
-            theirs may be left out.
-
-    Returns:
-        The files, in order of position.
+    `overlay_columns` are the partition columns within which a later file may replace cells; None
+    means that cells are never replaced. A file that replaces cells of a kept file is kept, or the
+    replaced rows would come back (decision 2). `among` has files of joined datasets: files in no
+    partition of theirs may be left out.
     """
     total = total_step(snapshot)
     together = set(snapshot.partition_keys if overlay_columns is None else overlay_columns)
@@ -95,7 +80,7 @@ def prune(
     matching = _by_partitions(snapshot, conditions)
     first = prune_step("partitions", counted.filter(matching), partitions)
     steps = [total, first.plus(by_index).plus(by_others)]
-    if partitions:  # none is decided by its partition, so all are left
+    if partitions:  # the partition decides none, so all are left
         steps[1] = replace(total, tier="partitions", reason=partitions)
     for item in hits:
         matching = pc.and_(matching, item.among(snapshot))
@@ -114,7 +99,7 @@ def _all(snapshot: Snapshot) -> pa.BooleanArray:
 
 
 def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
-    """Partition values are known exactly: such a condition is decided here."""
+    """Partition values are known exactly, so their conditions are decided here."""
     keys = set(snapshot.partition_keys)
     decided = [c for c in conditions if c.columns <= keys]
     if not decided:
@@ -122,9 +107,9 @@ def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Bo
     values = snapshot.per_column("partition.")
     matching = _all(snapshot)
     for condition in decided:
-        names = condition.columns  # none: `false`, also of what compares a column with no value
+        names = condition.columns  # none: `false`, or a column without values
         found = pc.fill_null(evaluate(condition, values if names else snapshot.file_table), False)
-        for name in names:  # null: a value that nobody can read; the scan says so
+        for name in names:  # null: the value cannot be parsed; the scan reports it
             found = pc.or_(found, pc.is_null(values[name].combine_chunks()))
         matching = pc.and_(matching, found)
     return matching
@@ -153,7 +138,7 @@ def _index_hits(
         (name,) = names
         if name in snapshot.partition_keys:
             continue
-        # An index does not list nulls, so it cannot speak for conditions that nulls fulfil.
+        # An index does not list nulls, so it cannot decide conditions that nulls fulfil.
         if name not in snapshot.with_index or not null_rejecting(condition, names):
             missing.add(name)
             continue
@@ -163,14 +148,14 @@ def _index_hits(
 
 
 def _partitions(snapshot: Snapshot, folders: pa.Array) -> pa.Table:
-    """The partition values of folders; without columns where nobody can tell, or they are many."""
+    """The partition values of folders; without columns if they are many or cannot be parsed."""
     nothing = snapshot.file_table.schema.empty_table().select([])
     if len(folders) > _MOST_FOLDERS or not snapshot.partition_keys:
         return nothing
     labels = pc.binary_join_element_wise(folders, "x", "/")
     try:
         values = partition_table(labels, snapshot.partition_keys, snapshot.schema, lenient=True)
-    except FormatError:  # another program's labels may have another form
+    except FormatError:  # other programs may form their labels differently
         return nothing
     return values.rename_columns([PARTITION_PREFIX + name for name in values.column_names])
 
@@ -182,7 +167,7 @@ def _by_statistics(
     matching: pa.BooleanArray,
     known: MetadataCache,
 ) -> pa.BooleanArray:
-    """Smallest and largest values tell which of the files cannot hold a matching row."""
+    """Decide by smallest and largest values which files cannot hold a matching row."""
     keys = set(snapshot.partition_keys)
     if not any(c.columns - keys for c in conditions):
         return matching
@@ -202,7 +187,7 @@ def _by_statistics(
 
 
 def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
-    """What the table of files says of the columns of some conditions."""
+    """The statistics that the table of files has for the columns of some conditions."""
     prefixes = (PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
     wanted = {prefix + name for prefix in prefixes for c in conditions for name in c.columns}
     wanted.add("rows")
@@ -211,9 +196,9 @@ def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
 
 
 def _without_cut_texts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
-    """Forget upper bounds of texts that an earlier version took over as another program cut them.
+    """Drop upper bounds of texts that an earlier version took over from programs that cut them.
 
-    This one records of such files that they are not our own, and widens what it takes over.
+    This version marks such files as not our own, and widens the bounds that it takes over.
     """
     texts = [f for f in files.schema if f.name.startswith(MAXIMUM_PREFIX) and _is_text(f.type)]
     if not texts:
@@ -233,9 +218,9 @@ def _is_text(t: pa.DataType) -> bool:
 
 
 def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:
-    """Why bounds say nothing: the files' writer kept none for the columns."""
+    """Why bounds decide nothing: the files' writer kept none for the columns."""
     if snapshot.file_column("rows").null_count:
-        return ""  # their footers were asked
+        return ""  # their footers were read
     names = frozenset[str]().union(*(c.columns for c in conditions)) - set(snapshot.partition_keys)
     missing = sorted(n for n in names if MINIMUM_PREFIX + n not in snapshot.file_table.column_names)
     return f"no bounds of {', '.join(f'`{name}`' for name in missing)}" if missing else ""
@@ -248,7 +233,7 @@ def _with_footers(
     conditions: Sequence[Condition],
     known: MetadataCache,
 ) -> pa.Table:
-    """Files with rows and statistics as their footers have them."""
+    """Files with rows and statistics from their footers."""
     footers = known.footers.read(store, files["key"].to_pylist())
     names = frozenset[str]().union(*(c.columns for c in conditions)) - set(snapshot.partition_keys)
     statistics = statistics_of(footers, sorted(names), snapshot.schema)

@@ -1,4 +1,4 @@
-"""What a published form of a dataset is: the record that another engine reads beside the files.
+"""The interface of a published form: the record of a dataset that another engine reads.
 
 See docs/design/files-and-commits.md, Published forms.
 """
@@ -17,50 +17,37 @@ from ktk_engine.store.interface import ObjectStore
 
 
 class Present(Protocol):
-    """What a form's record says now.
-
-    Attributes:
-        version: its newest version, -1 if there is none.
-        published: the version of ours that it has, 0 if none.
-        broken: why it cannot be read; empty if it can.
-    """
+    """What a form's record says now."""
 
     @property
     def version(self) -> int:
-        """See above."""
+        """Its newest version; -1 if there is none."""
 
     @property
     def published(self) -> int:
-        """See above."""
+        """The version of the dataset that it has; 0 if none."""
 
     @property
     def broken(self) -> str:
-        """See above."""
+        """Why it cannot be read; empty if it can."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One version of a dataset that a record is to say.
-
-    Attributes:
-        store: where it lies.
-        snapshot: the dataset.
-        entry: where it stands in our log.
-        now: the store's time.
-        expired_keys: keys that a clean-up is about to delete.
-        known: snapshots by key, which need not be read again.
-    """
+    """One version of a dataset that a record has to describe."""
 
     store: ObjectStore
     snapshot: Snapshot
     entry: DatasetEntry
-    now: datetime
+    now: datetime  # the store's time
+    # a clean-up is about to delete them
     expired_keys: Collection[str] = field(default=(), repr=False)
+    # snapshots by key, which need not be read again
     known: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, state: State, uuid: str, expired_keys: Collection[str] = ()) -> Wanted:
-        """A dataset as a scope has it; the log has to know it."""
+        """Describe a dataset that the log of a scope knows."""
         entry = state.datasets[uuid].entry
         assert entry is not None
         now = state.store.now()
@@ -68,87 +55,66 @@ class Wanted:
 
     @property
     def mark(self) -> tuple[int, str]:
-        """Version and commit of ours."""
+        """Version and commit of the dataset."""
         return self.entry.version, self.entry.commit
 
 
 class NextVersion(Protocol):
-    """The version of a record that leads from what it says to what it is to say."""
+    """The version of a record that leads from what it says to what it has to say."""
 
     @property
     def version(self) -> int:
         """Its number."""
 
     def put(self) -> None:
-        """Write it; that is when readers see it.
-
-        Raises:
-            ObjectExistsError: somebody else has written this version.
-        """
+        """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""
 
     def follows(self) -> bool:
-        """Whether what it was built on is still there: somebody may have begun anew."""
+        """Whether the version before is still there: another writer may have begun anew."""
 
     def take_back(self) -> None:
-        """Delete it, as it does not follow."""
+        """Delete the version, as it does not follow."""
 
     def settle(self) -> None:
-        """Do what readers can do without: checkpoints, hints, deletion of what is too old."""
+        """Do what readers do not need: write checkpoints and hints, delete what is too old."""
 
 
 class Form(Protocol):
-    """A format in which every commit of a dataset is published.
+    """A format in which every commit of a dataset is published."""
 
-    Attributes:
-        name: as configurations say it.
-        title: as people say it.
-        record: what is written beside the files, and follows the log.
-    """
-
-    name: str
-    title: str
-    record: str
+    name: str  # in configurations
+    title: str  # in messages
+    record: str  # what is written next to the files, and follows the log
 
     def folder(self, uuid: str) -> str:
         """Key of the folder with a dataset's record."""
 
     def is_current(self, wanted: Wanted) -> bool:
-        """Whether the newest version is ours, and of this commit; without reading all of it."""
+        """Whether the newest version is of this commit, without reading all of the record."""
 
     def read(self, store: ObjectStore, uuid: str) -> Present:
-        """Read a record of any writer.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Read a record of any writer; raises a `StoreError` if the store could not be read."""
 
     def next_version(self, wanted: Wanted, present: Present) -> NextVersion | None:
-        """Give what is to be written; None if the record says that already.
+        """The version to write; None if the record is up to date.
 
-        Raises:
-            PublishError: the form cannot say what the dataset holds.
+        Raises a `PublishError` if the form cannot express the dataset.
         """
 
     def check(self, snapshot: Snapshot) -> None:
-        """Refuse a dataset that cannot be published as it is.
-
-        Raises:
-            PublishError: the form cannot say what it holds, or readers would see other rows.
-        """
+        """Raise a `PublishError` if the form cannot express the dataset or shows other rows."""
 
     def difference(self, wanted: Wanted, present: Present) -> str:
         """How a record of this commit differs from what is committed; empty if it does not.
 
-        Raises:
-            PublishError: see `check`.
+        Raises a `PublishError` as `check` does.
         """
 
     def verify_with_library(self, wanted: Wanted) -> str:
         """What another reader finds wrong; empty if nothing, or if none is installed."""
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
-        """Delete a record. What it begins with goes first, so that no reader sees an old state.
+        """Delete a record; returns whether there was one.
 
-        Returns:
-            Whether there was one.
+        What readers start from goes first, so that none sees an old state.
         """

@@ -50,11 +50,10 @@ _RETRIES = 10
 
 
 def publish(done: Committed) -> Committed:
-    """Bring the published forms of a scope up to a commit, or to what came after it.
+    """Bring the published forms of a scope up to a commit, or to a later one.
 
-    Returns:
-        The same, with what others see now. A failure here is a warning, never an error, not even a
-        bug: it stays committed, and the next writer publishes it.
+    A failure, even a bug, becomes a warning, never an error: the commit stands, and the next writer
+    publishes it.
     """
     store, scope = done.head.store, done.head.scope
     expired_keys = done.entry.deleted
@@ -63,7 +62,7 @@ def publish(done: Committed) -> Committed:
 
 
 def publish_head(store: ObjectStore, scope: LogScope) -> str:
-    """Bring the published forms of a scope up to its head; gives a warning, as `publish` does."""
+    """Bring the published forms of a scope up to its head; returns a warning, as `publish` does."""
     return _publish(store, scope, None, {}, (), ())[0]
 
 
@@ -75,26 +74,15 @@ def _publish(
     removed: Collection[str],
     expired_keys: Collection[str],
 ) -> tuple[str, State | None]:
-    """Publish all forms.
+    """Publish all forms; returns a warning, and the published scope if it is known.
 
     Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
-    reader never meets a seed whose enrichments it cannot see; removed datasets vanish in the
-    opposite order. A cube without a seed dataset publishes nothing. What another program wrote
-    since is left alone.
-
-    Args:
-        store: where the scope lives.
-        scope: what was committed to.
-        state: what is to be published; None for the newest.
-        known: snapshots by key, which need not be read again.
-        removed: datasets that were removed lately, perhaps to be built again.
-        expired_keys: keys that a clean-up is about to delete.
-
-    Returns:
-        A warning, empty if all is published, and the scope as it is published, if that is known.
+    reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
+    opposite order. A cube without a seed dataset publishes nothing, and what another program wrote
+    since stays.
     """
     if store.is_staged:
-        return "", state  # nobody is to see it yet
+        return "", state  # staged: not public yet
     warning: str = ""
     try:
         state = state or resolve(store, scope)
@@ -102,7 +90,7 @@ def _publish(
         state = _publish_removals(drop_forms(state, removed))
         state.known.update(known)
         for uuid in _order(state):
-            if not _declines_documents(state):  # it may be newer than it was
+            if not _declines_documents(state):  # the published state may be newer
                 state = _publish_dataset(state, uuid)
         if _declines_documents(state):
             state = _withdraw_documents(state)
@@ -121,13 +109,10 @@ def _publish(
 
 
 def _publish_removals(state: State) -> State:
-    """Delete the documents of removed datasets.
+    """Delete the documents of removed datasets; returns the state to publish.
 
     A store cannot delete by compare-and-swap. So if a dataset was built again meanwhile and the
-    deleted document was the new one, that is published again.
-
-    Returns:
-        The state to publish.
+    deleted document was the new one, it is published again.
     """
     removals = state.unpublished_removals
     if not removals:
@@ -152,7 +137,7 @@ def _delete_document(state: State, uuid: str) -> None:
     try:
         stamp = read_stamp(data)
     except FormatError:
-        stamp = None  # damaged: whether it is what was removed, its digest tells
+        stamp = None  # damaged: the digest tells whether it is the removed one
     removed = state.head.removed.get(uuid, "") if state.head else ""
     if stamp is not None and stamp.version > state.version:
         return
@@ -162,9 +147,9 @@ def _delete_document(state: State, uuid: str) -> None:
 
 
 def publishes_documents(state: State) -> bool:
-    """Whether Kartothek readers are to see a scope.
+    """Whether Kartothek readers may see a scope.
 
-    Not a cube without a seed dataset, and nothing whose seed dataset, or table, is to have no
+    They may not see a cube without a seed dataset, nor a scope whose seed dataset or table declines
     documents.
     """
     entries = state.head.datasets if state.head else {}
@@ -173,7 +158,7 @@ def publishes_documents(state: State) -> bool:
 
 
 def _declines_documents(state: State) -> bool:
-    """Whether the seed dataset, or the table, is to have no documents."""
+    """Whether the seed dataset, or the table, declines documents."""
     entries = state.head.datasets if state.head else {}
     said = [uuid for uuid, item in entries.items() if item.role != "enrichment"]
     known = [uuid for uuid in said if uuid in state.datasets and not state.datasets[uuid].foreign]
@@ -187,10 +172,10 @@ def _as_committed(state: State, uuid: str) -> Snapshot:
 
 
 def _withdraw_documents(state: State) -> State:
-    """Delete the documents of a scope that is to have none, the seed dataset's first.
+    """Delete the documents of a scope that declines them, the seed dataset's first.
 
-    The mark goes before the document: a document that is missing beside its mark was removed by
-    another program.
+    The mark goes before the document: a missing document whose mark exists was removed by another
+    program.
     """
     entries = state.head.datasets if state.head else {}
     store, scope = state.store, state.scope
@@ -225,19 +210,12 @@ def _order(state: State) -> list[str]:
 
 
 def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
-    """Replace one dataset's schema and document, unless they are the same or newer already.
+    """Replace a dataset's schema and document, unless they are the same or newer already.
 
-    The schema has no stamp. A writer that has replaced it and then finds a newer document publishes
-    the newest one: see docs/design/files-and-commits.md, Publishing.
-
-    Args:
-        state: the scope.
-        uuid: the dataset.
-        anew: whether the state was resolved for that, and the schema may be an older one although
-            the document is not.
-
-    Returns:
-        The scope as it is published; a newer one if documents were not as the given one has them.
+    The schema has no stamp, so a writer that has replaced it and then finds a newer document
+    publishes the newest one: see docs/design/files-and-commits.md, Publishing. `anew` means that
+    the state was resolved for that, and the schema may be older than the document. Returns the
+    published scope.
     """
     assert state.head is not None
     entry, found = state.head.datasets.get(uuid), state.datasets.get(uuid)
@@ -275,7 +253,7 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
 class _Wanted:
     """What is to be published of a dataset: a document of a version, and a schema.
 
-    The schema is made of the published one, which stays where it says the same.
+    The schema is made from the published one, which stays if it says the same.
     """
 
     uuid: str
@@ -286,7 +264,7 @@ class _Wanted:
 
 
 def _publish_schema(store: ObjectStore, wanted: _Wanted) -> None:
-    """Publish a dataset's schema, unless what lies there says the same."""
+    """Publish a dataset's schema, unless the published one says the same."""
     published = b""
     with suppress(ObjectNotFoundError):
         published = store.get(wanted.schema_key)
@@ -304,18 +282,10 @@ def wanted_version(head: LogEntry, uuid: str) -> int:
 def _replace_document(state: State, wanted: _Wanted, anew: bool) -> bytes | None:
     """Compare and swap, never backwards, never over another program's document.
 
-    The schema comes before the document, and after the look at the document that is replaced: so
-    where the swap succeeds, no other publisher has come between the two.
-
-    Args:
-        state: the scope.
-        wanted: what is to be there.
-        anew: whether the state was resolved for that: a commit publishes what it has left behind,
-            and looks again if a document is not what it has built on.
-
-    Returns:
-        The document that is there; None if the scope has to be resolved: another program has
-        written or deleted the document, or the schema was written and then a newer document found.
+    The schema is written after the look at the old document and before the swap. So if the swap
+    succeeds, no other publisher came between the two. Returns the published document. None means
+    that the scope has to be resolved: another program changed or deleted the document, or a newer
+    one appeared after the schema was written. `anew` says that this has been done.
     """
     assert state.head is not None
     store, key, data = state.store, document_key(wanted.uuid), b""
@@ -350,14 +320,14 @@ def _replace_document(state: State, wanted: _Wanted, anew: bool) -> bytes | None
     mark = state.scope.published_key(wanted.uuid)
     if not store.exists(mark):
         store.put(mark, b"")
-        if not store.exists(key):  # a slow publisher of a removal has taken it for the old one
+        if not store.exists(key):  # a slow removal deleted it in place of the old one
             store.delete([mark])
             return None
     return data
 
 
 def _cube_metadata(state: State) -> dict[str, Any]:
-    """The specification as the seed dataset has it; every document repeats it."""
+    """The specification in the seed dataset's metadata, which every document repeats."""
     assert state.head is not None
     for uuid, entry in state.head.datasets.items():
         if entry.role == "seed":

@@ -1,4 +1,4 @@
-"""Lets every commit of a dataset be published in another format, and compares what was."""
+"""Lets every commit of a dataset be published in another format, and checks what was published."""
 
 from __future__ import annotations
 
@@ -36,26 +36,17 @@ _DEFAULT = FORMATS[:1]
 
 @dataclass(frozen=True)
 class Published:
-    """How a dataset is published in one format.
+    """How a dataset is published in one format."""
 
-    Attributes:
-        dataset: its id within the cube, or the table's name.
-        uuid: the dataset, which is also the folder of the Delta or Iceberg table.
-        format: `delta` or `iceberg`.
-        version: version of ours that is committed.
-        format_version: version of the Delta log or of the Iceberg metadata; -1 if there is none.
-        problem: how the two differ; empty if they do not.
-    """
-
-    dataset: str
-    uuid: str
-    format: str
-    version: int
-    format_version: int
-    problem: str = ""
+    dataset: str  # id within the cube, or the table's name
+    uuid: str  # also the folder of the Delta or Iceberg table
+    format: str  # `delta` or `iceberg`
+    version: int  # the committed version
+    format_version: int  # of the Delta log or Iceberg metadata; -1 if there is none
+    problem: str = ""  # how the two differ; empty if they do not
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as data for JSON."""
+        """Return data for JSON."""
         return asdict(self)
 
 
@@ -68,20 +59,9 @@ def publish_datasets(
 ) -> list[Published]:
     """Publish a table, a cube's datasets or one of them, now and with every commit.
 
-    What is published already is brought up to date. No data file is written.
-
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of a dataset of the cube; None for all of them.
-        history: what the log says of this commit, for people.
-        formats: in which formats, beside those in which it is published already; none for those
-            alone, or Delta if it is published in none.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube, table or dataset.
-        PublishError: a format cannot say what a dataset holds; nothing was changed.
-        ForeignWriterError: nobody can tell what a dataset holds.
+    Without `formats`, datasets keep their formats; unpublished ones get Delta. No data file is
+    written. Raises a `DatasetNotFoundError`, a `PublishError` if a format cannot express a dataset
+    (nothing was changed then), or a `ForeignWriterError` if its content is unknown.
     """
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
@@ -103,13 +83,13 @@ def publish_datasets(
 
 
 def _wanted_formats(snapshot: Snapshot, formats: Sequence[str]) -> tuple[str, ...]:
-    """The formats that a dataset is published in, once somebody has asked for some."""
+    """A dataset's formats after `formats` were requested."""
     wanted = snapshot.published_as.union(formats) or _DEFAULT
     return tuple(name for name in FORMATS if name in wanted)
 
 
 def titles_of(formats: Collection[str]) -> str:
-    """Name formats as people do; all if there are none."""
+    """The titles of formats; of all formats if none are given."""
     found = [form.title for form in FORMS if not formats or form.name in formats]
     return " or ".join(found)
 
@@ -121,20 +101,10 @@ def stop_publishing(
     history: Mapping[str, str] | None = None,
     formats: Sequence[str] = (),
 ) -> list[str]:
-    """Publish datasets no more, and delete what was published; see `publish_datasets`.
+    """Stop publishing datasets, in all formats by default, and delete what was published.
 
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of a dataset of the cube; None for all of them.
-        history: what the log says of this commit, for people.
-        formats: in which formats no more; none for all.
-
-    Returns:
-        The uuids of those that were published.
-
-    Raises:
-        PublishError: the run is staged; nothing was changed.
+    Returns the uuids of those that were published. Raises a `PublishError` if the run is staged;
+    nothing was changed then. See `publish_datasets`.
     """
     if store.is_staged:
         raise PublishError(
@@ -160,7 +130,7 @@ def stop_publishing(
     newest = resolve(store, state.scope)
     for uuid in deleted & set(newest.datasets):
         for form in forms_of(newest.snapshot(uuid)):
-            if form in ended:  # again, since somebody asked for it meanwhile
+            if form in ended:  # published again meanwhile
                 publish_form(form, newest, uuid)
     return [uuid for uuid in uuids if uuid in {*changed, *deleted}]
 
@@ -170,14 +140,7 @@ def check_publishing(
 ) -> list[Published]:
     """Compare what is published of datasets with what is committed; changes nothing.
 
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of a dataset of the cube; None for all of them.
-        formats: in which formats; none for all.
-
-    Raises:
-        PublishError: no such dataset is published.
+    Without `formats`, checks all. Raises a `PublishError` if no such dataset is published.
     """
     state = find_scope(store, name)
     found = [
@@ -213,16 +176,9 @@ def follow_setting(
     formats: tuple[str, ...],
     history: Mapping[str, str] | None = None,
 ) -> None:
-    """Let a dataset be published as its configuration says; what is so already stays untouched.
+    """Publish a dataset in the configured formats and in no others; does nothing if it already is.
 
-    Args:
-        store: where it lives.
-        uuid: the dataset.
-        formats: in which formats; none to publish it no more.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        PublishError: Delta cannot say what it holds; nothing was changed.
+    Raises a `PublishError` if a format cannot express it; nothing was changed then.
     """
     scope = scope_of(uuid)
     state = resolve(store, scope)
@@ -236,13 +192,9 @@ def follow_setting(
 
 
 def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
-    """Read the formats that somebody wants a dataset to be published in.
+    """Parse format names: one, several with commas between them, or a list.
 
-    Args:
-        formats: a name, several with commas between them, or a list of names.
-
-    Raises:
-        ConfigurationError: one that does not exist.
+    Raises a `ConfigurationError` for a name that does not exist.
     """
     listed = (formats,) if isinstance(formats, str) else formats
     said = (name.strip() for item in listed for name in str(item).split(","))
@@ -273,7 +225,7 @@ def _published(
 
 
 def _is_new(state: State, uuid: str, formats: Sequence[str]) -> bool:
-    """Whether a commit has to say that a dataset is published, or what its files hold."""
+    """Whether a commit has to record that a dataset is published, or what its files hold."""
     snapshot, item = state.snapshot(uuid), state.datasets[uuid]
     return (
         not snapshot.published_as.issuperset(formats)
@@ -284,7 +236,7 @@ def _is_new(state: State, uuid: str, formats: Sequence[str]) -> bool:
 
 
 def _check(state: State, uuid: str, formats: Sequence[str]) -> None:
-    """Refuse what a format cannot say, before anything is written."""
+    """Refuse what a format cannot express, before anything is written."""
     if problem := state.datasets[uuid].problem:
         raise ForeignWriterError(Message(problem, ". Nothing was written."))
     entry = state.datasets[uuid].entry
@@ -308,7 +260,7 @@ def _check(state: State, uuid: str, formats: Sequence[str]) -> None:
 def _commit(
     state: State, formats: Mapping[str, tuple[str, ...]], history: Mapping[str, str]
 ) -> None:
-    """Let datasets remember in which formats they are published."""
+    """Commit the formats in which datasets are published."""
     store, scope, write = state.store, state.scope, PendingCommit()
 
     def rebase_to(wanted: tuple[str, ...]) -> Rebase:

@@ -1,4 +1,4 @@
-"""Lets a cube or table have documents for Kartothek, or have none any more."""
+"""Makes a cube or table publish documents for Kartothek, or stop publishing them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,10 @@ def publish_documents(
 ) -> str:
     """Write documents for Kartothek with each commit, or delete them and write none any more.
 
-    Without them a commit costs the same however many files there are. Kartothek sees nothing then;
-    no Kartothek program may run its clean-up there, which deletes what no document names.
-
-    Args:
-        store: where it lives.
-        name: the cube, all of its datasets, or the table.
-        wanted: whether there are to be documents.
-        history: what the log says of this commit, for people.
-
-    Returns:
-        A warning; empty if all that lies there is as it should be.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table.
-        PublishError: a cube has no seed dataset yet, or the run is staged; nothing was changed.
-        ForeignWriterError: nobody can tell what a dataset holds.
+    Without documents a commit costs the same however many files there are, and Kartothek sees
+    nothing. Then no Kartothek program may run its clean-up there: it deletes what no document
+    names. Returns a warning, empty if all is as it should be. Raises a `DatasetNotFoundError`, a
+    `PublishError` (no seed dataset yet, or a staged run), or a `ForeignWriterError`.
     """
     if store.is_staged:
         raise PublishError(

@@ -1,4 +1,4 @@
-"""Publishes what a staged run did: one commit a scope, after all of them were checked.
+"""Publishes what a staged run did: one commit per scope, after all of them were checked.
 
 See docs/design/files-and-commits.md, Staged runs.
 """
@@ -29,17 +29,11 @@ _VIEWS = f"{FOLDER}/view/"
 
 @dataclass(frozen=True)
 class _Publication:
-    """What one scope's staged commits become.
-
-    Attributes:
-        store: which has staged them.
-        base: the scope as they found it, in the store that everybody sees.
-        transaction: all of them.
-    """
+    """What one scope's staged commits become."""
 
     store: StagedStore
-    base: State
-    transaction: Transaction
+    base: State  # the scope as they found it, in the public store
+    transaction: Transaction  # all of them
 
     @property
     def scope(self) -> LogScope:
@@ -55,21 +49,11 @@ class _Publication:
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
-    """Commit what was staged, so that everybody sees it, and close the stages.
+    """Commit what was staged, one commit per cube or table, and close the stages.
 
-    Each cube and each table is one commit. All are checked before the first one; views follow when
-    all are committed, and Kartothek's documents at last.
-
-    Args:
-        stores: the stages of a run.
-
-    Returns:
-        The commits, none for what a run left as it was.
-
-    Raises:
-        CommitConflictError: another commit came in between that contradicts. Nothing was
-            published, unless the message says so: it came after the check.
-        KtkError: see `commit`; likewise.
+    All commits are checked before the first one is made. Views follow when all are committed, and
+    Kartothek's documents come last. Raises what `commit` raises; nothing was published then, unless
+    the message says that another commit came after the check.
     """
     publications = [found for store in stores for found in _publications(store)]
     done: list[Committed] = []
@@ -79,7 +63,7 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
             done.append(publication.commit())
         for store in stores:
             _publish_views(store)
-        # For Kartothek only, and not before all is committed: a large document takes its time.
+        # Only Kartothek needs documents, and a large one takes time: commit everything first.
         done = [publish(item) for item in done]
     except KtkError as error:
         if not done:
@@ -94,18 +78,16 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
 
 
 def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None:
-    """Close stages without publishing anything; the files that were written are deleted.
+    """Close stages without publishing, and delete the files that were written.
 
-    Args:
-        stores: the stages of a run.
-        is_over: whether a thread that goes on nevertheless is not to commit anything.
+    With `is_over`, a thread that goes on anyway can no longer commit.
     """
     for store in stores:
         store.close({}, is_over)
 
 
 def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
-    """Each on the head that it can be committed on; all of them can."""
+    """Each publication on the head that it can be committed on; raises unless all of them can."""
     if not publications:
         return []
     return ask_all(publications[0].store, _Publication.checked, publications)
@@ -128,7 +110,7 @@ def _publications(store: StagedStore) -> list[_Publication]:
 
 
 def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transaction:
-    """All that was committed to a scope, as one transaction."""
+    """All commits to a scope as one transaction."""
     changes: dict[str, DatasetChange] = {}
     for change in (change for item in commits for change in item.transaction.changes):
         known = changes.get(change.uuid)
@@ -146,9 +128,9 @@ def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transactio
 
 
 def _seen_by_all(reads: Reads) -> Reads:
-    """What a run has read that it has not made itself, in the stores that all see.
+    """What a run has read and not made itself, in the public stores.
 
-    What it has made is judged where that is published.
+    What the run has made is checked where that is published.
     """
     found = []
     for read in reads.datasets:
@@ -173,7 +155,7 @@ def _all_checks(checks: Sequence[Check]) -> Check:
 
 
 def _one_history(histories: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What the log says of all: the last one's words, and the nodes and reasons of each."""
+    """One history for all commits: the last one's texts, and the nodes and reasons of each."""
 
     def of_each(key: str) -> list[str]:
         return list(dict.fromkeys(item[key] for item in histories if item.get(key)))
@@ -184,7 +166,7 @@ def _one_history(histories: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _publish_views(store: StagedStore) -> None:
-    """Views are documents of their own: the last one to write wins, as ever."""
+    """Put the views, which are documents of their own: the last writer wins, as always."""
     views = store.held_back(_VIEWS)
     for key, data in views.items():
         if data is not None:

@@ -29,17 +29,10 @@ def forms_of(snapshot: Snapshot) -> list[Form]:
 
 
 def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
-    """Bring the published forms of a scope up to its head.
+    """Bring the published forms of a scope up to its head; returns a warning, empty if all are.
 
-    Only datasets whose snapshots are known are looked at: a commit knows all that it needs.
-
-    Args:
-        state: the scope.
-        expired_keys: keys that a clean-up is about to delete.
-
-    Returns:
-        A warning, empty if all is published. A failure here is never an error, not even a bug:
-        the next commit publishes it.
+    Only datasets whose snapshots are loaded count: a commit has loaded all that it needs. A
+    failure, even a bug, is never an error, since the next commit publishes.
     """
     warnings = []
     for uuid, form in _known_forms(state):
@@ -67,14 +60,10 @@ def _known_forms(state: State) -> Iterator[tuple[str, Form]]:
 
 
 def drop_forms(state: State, removed: Collection[str] = ()) -> State:
-    """Delete the published forms of datasets that were removed, also where they were built again.
+    """Delete the published forms of removed datasets; returns the state to publish.
 
-    Args:
-        state: the scope.
-        removed: datasets that may have been removed before the head, or have lost a form.
-
-    Returns:
-        The state to publish: if one of them was published again meanwhile, that is done again.
+    `removed` are datasets that may have been removed before the head, even if they exist again, or
+    that lost a form. If one of them was published again meanwhile, that is repeated.
     """
     known = {*removed, *(state.head.removed if state.head else ())}
     found = set()
@@ -91,26 +80,16 @@ def drop_forms(state: State, removed: Collection[str] = ()) -> State:
 
 
 def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[str] = ()) -> int:
-    """Bring one form of a dataset up to the scope's head; nothing if it is already.
+    """Bring one form of a dataset up to the head; returns its version, or -1 if it is not visible.
 
-    Args:
-        form: which form.
-        state: the scope.
-        uuid: the dataset.
-        expired_keys: see `publish_forms`.
-
-    Returns:
-        The version of the form's record; -1 if nobody is to see the dataset yet, or any more.
-
-    Raises:
-        PublishError: the form cannot say what the dataset holds; its record stays as it was.
-        StoreError: the store failed.
+    Raises a `PublishError` if the form cannot express the dataset, whose record then stays, and a
+    `StoreError` if the store failed.
     """
     if state.store.is_staged:
-        return -1  # nobody is to see it yet
+        return -1  # staged: not public yet
     for attempt in range(_RETRIES):
         present = form.read(state.store, uuid)
-        # The head that is resolved after the record was read is never older than what that has.
+        # A head that is resolved after the record was read is never older than the record.
         if attempt or present.broken or present.published > _version(state, uuid):
             state = replace(resolve(state.store, state.scope), known=state.known)
             if not _is_published(form, state, uuid):
@@ -128,8 +107,8 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
             continue
         begun = present.version < 0
         if begun and not _is_published(form, resolve(state.store, state.scope), uuid):
-            form.delete(state.store, uuid)  # it was just deleted, since nobody was to see it
-            continue  # unless somebody asks for it again
+            form.delete(state.store, uuid)  # publishing was stopped meanwhile
+            continue  # the dataset may be published again
         if not _follows(state, uuid, wanted, present):
             wanted.take_back()
             continue
@@ -145,9 +124,9 @@ def _version(state: State, uuid: str) -> int:
 
 
 def _follows(state: State, uuid: str, wanted: NextVersion, present: Present) -> bool:
-    """Whether a version that was put belongs to the record: somebody may have begun that anew.
+    """Whether a version that was put belongs to the record, which may have begun anew.
 
-    After a record that cannot be read, it does as long as it is of the newest version.
+    After a record that cannot be read, it does while it is of the newest version.
     """
     if present.broken:
         newest = resolve(state.store, state.scope)
@@ -160,15 +139,9 @@ def _is_published(form: Form, state: State, uuid: str) -> bool:
 
 
 def check_form(form: Form, state: State, uuid: str) -> str:
-    """Say how a form of a dataset differs from what is committed; empty if it does not.
+    """How a form of a dataset differs from what is committed; empty if it does not.
 
-    Args:
-        form: which form.
-        state: the scope.
-        uuid: a dataset that is published in it.
-
-    Raises:
-        PublishError: the form cannot say what is committed.
+    Raises a `PublishError` if the form cannot express what is committed.
     """
     wanted = Wanted.of(state, uuid)
     form.check(wanted.snapshot)
@@ -176,6 +149,6 @@ def check_form(form: Form, state: State, uuid: str) -> str:
     if present.broken or present.version < 0:
         return present.broken or f"it has no {form.record}"
     if present.published != wanted.entry.version:
-        known = f"version {present.published}" if present.published else "no version of ours"
+        known = f"version {present.published}" if present.published else "no version of dbt-ktk"
         return f"its {form.record} has {known}, and version {wanted.entry.version} is committed"
     return form.difference(wanted, present)

@@ -1,4 +1,4 @@
-"""Secondary indices as other programs read them: one file a column."""
+"""Secondary indices as other programs read them: one file per column."""
 
 from __future__ import annotations
 
@@ -23,17 +23,9 @@ PUBLISHED_PAIRS = 500_000
 
 
 def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) -> dict[str, str]:
-    """Have index files in Kartothek's form; those of segments are written now.
+    """Keys of index files in Kartothek's form by column; those of segments are written now.
 
-    What is `too_large` is left out.
-
-    Args:
-        store: where the dataset lives.
-        snapshot: the dataset.
-        commit_id: the commit that its entry in the log is of.
-
-    Returns:
-        Indexed column -> key of its index file.
+    `commit_id` is the commit of the dataset's log entry. Columns that are `too_large` are left out.
     """
     found = dict(snapshot.indices)
     large = too_large(snapshot)
@@ -50,7 +42,7 @@ def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) ->
 
 
 def too_large(snapshot: Snapshot) -> tuple[str, ...]:
-    """Indexed columns of which Kartothek gets no index: each commit would write all pairs anew."""
+    """Indexed columns without an index for Kartothek: each commit would rewrite all pairs."""
     pairs = {
         name: sum(item.pairs for item in items) for name, items in snapshot.index_segments.items()
     }
@@ -60,7 +52,7 @@ def too_large(snapshot: Snapshot) -> tuple[str, ...]:
 def _joined(
     store: ObjectStore, snapshot: Snapshot, name: str, segments: Sequence[IndexSegment]
 ) -> pa.Table:
-    """The index of the files that are there."""
+    """The index of the files that still exist."""
     positions = snapshot.file_column("position").combine_chunks()
     alive = living(positions, snapshot.next_number)
     labels = snapshot.file_column("label").combine_chunks()

@@ -1,4 +1,4 @@
-"""Whether several files may hold one cell, where readers that know nothing of overlays see both."""
+"""Whether several files may hold one cell: readers that do not know overlays then see it twice."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ from ktk_engine.snapshot.snapshot import (
 
 
 def check_cells(snapshot: Snapshot) -> None:
-    """Refuse a dataset whose files together are not its rows.
-
-    Raises:
-        PublishError: several files may hold one cell.
-    """
+    """Raise a `PublishError` if several files may hold one cell."""
     if may_share_cells(snapshot):
         raise PublishError(
             Message(
@@ -41,13 +37,10 @@ def check_cells(snapshot: Snapshot) -> None:
 
 
 def may_share_cells(snapshot: Snapshot) -> bool:
-    """Tell whether files of different commits may hold the same cell.
+    """Whether files of different commits may hold the same cell.
 
-    Files of one commit never do. Those of different commits do not where they are in different
-    partitions, or where the values of a dimension column in them lie apart.
-
-    Args:
-        snapshot: a dataset; one without dimension columns has no cells.
+    Files of one commit never do. Files of different commits do not if they are in different
+    partitions, or if the ranges of a dimension column in them do not overlap.
     """
     if not snapshot.dimension_columns or snapshot.file_table.num_rows < 2:
         return False
@@ -75,7 +68,7 @@ def _partitions(snapshot: Snapshot) -> np.ndarray[Any, Any]:
 
 
 def _bounds(snapshot: Snapshot, name: str, at: np.ndarray[Any, Any]) -> list[list[Any]]:
-    """Smallest and largest value of a column in some files; None where unknown."""
+    """Smallest and largest value of a column in some files; None if unknown."""
     found = []
     for column in (MINIMUM_PREFIX + name, MAXIMUM_PREFIX + name):
         known = column in snapshot.file_table.column_names
@@ -92,7 +85,7 @@ def _bounds(snapshot: Snapshot, name: str, at: np.ndarray[Any, Any]) -> list[lis
 def _not_apart(
     partitions: Iterable[int], commits: Iterable[int], bounds: list[list[Any]]
 ) -> np.ndarray[Any, Any]:
-    """The partitions in which the ranges of the commits are not known to lie apart."""
+    """The partitions in which the ranges of the commits are not known to be disjoint."""
     ranges: dict[int, dict[int, tuple[Any, Any]]] = {}
     unknown = set()
     for partition, commit, low, high in zip(partitions, commits, *bounds, strict=True):

@@ -1,7 +1,7 @@
-"""What types the files of a dataset have, where a form publishes them as they are.
+"""The types that a dataset's files have, for forms that publish these files.
 
-Files are published as they are, so that a column has the type that its files have, not the
-container of its class. See docs/design/files-and-commits.md, Published forms.
+Files are published as they are. So a column has the type that its files have, not the container of
+its class. See docs/design/files-and-commits.md, Published forms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Inexpressible(Exception):
 
 
 def names_alike(names: Iterable[str], title: str) -> Iterator[str]:
-    """Say which columns are one to engines that ignore letter case."""
+    """Describe columns whose names differ only in letter case, which some engines ignore."""
     seen: dict[str, str] = {}
     for name in names:
         if (other := seen.setdefault(name.lower(), name)) != name:
@@ -35,15 +35,14 @@ def names_alike(names: Iterable[str], title: str) -> Iterator[str]:
 def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
     """The physical schemas that some file has.
 
-    Raises:
-        PublishError: files of another program, of which nothing is recorded.
+    Raises a `PublishError` if nothing is recorded of files of another program.
     """
     numbers = snapshot.file_column("physical")
     if numbers.null_count:
         raise PublishError(
             Message(
-                f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
-                "the types yet: ",
+                f"the types in {counted(numbers.null_count, 'file')} of another program are not "
+                "known yet: ",
                 Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
             )
         )
@@ -51,14 +50,9 @@ def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
 
 
 def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataType]:
-    """The types that files have of a column; none if no file has it.
+    """The types that files have for a column; none if no file has it.
 
-    Args:
-        schemas: what `schemas_in_use` gave.
-        field: the column.
-
-    Raises:
-        Inexpressible: files have no type for it, or one of another class.
+    Raises `Inexpressible` if files have no type for it, or one of another class.
     """
     name = field.name
     stored = dict.fromkeys(s.field(name).type for s in schemas if s.get_field_index(name) >= 0)
@@ -76,7 +70,7 @@ def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataT
 
 
 def different_types(stored: Iterable[pa.DataType]) -> Inexpressible:
-    """Why files of several types cannot be one column."""
+    """The reason why files of several types cannot be one column."""
     types = ", ".join(sorted(str(t) for t in stored))
     return Inexpressible(
         f"files hold different types, {types}. Rewrite them with one: give the column a "
@@ -85,12 +79,10 @@ def different_types(stored: Iterable[pa.DataType]) -> Inexpressible:
 
 
 def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -> None:
-    """Refuse unsigned numbers of 32 bits that some readers would take for negative ones.
+    """Raise `Inexpressible` if a column may hold 32-bit unsigned numbers that readers misread.
 
-    Parquet stores them in 32 bits, with a note that not all readers of a `long` heed (Trino).
-
-    Raises:
-        Inexpressible: there may be such numbers.
+    Parquet stores them in 32 bits, with a note that not all readers of a `long` respect: Trino
+    reads them as negative.
     """
     if not any(pat.is_uint32(unwrap(t)) for t in stored):
         return

@@ -22,21 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnIndex:
-    """A column's index: either a file in Kartothek's form or segments.
+    """A column's secondary index: either a file in Kartothek's form or segments."""
 
-    Attributes:
-        key: key of the file; empty for segments.
-        digest: what was recorded of the file; None if nothing was.
-        segments: the segments; None for a file.
-    """
-
-    key: str = ""
-    digest: FileDigest | None = None
-    segments: tuple[IndexSegment, ...] | None = None
+    key: str = ""  # of the file; empty for segments
+    digest: FileDigest | None = None  # of the file; None if none was recorded
+    segments: tuple[IndexSegment, ...] | None = None  # None for a file
 
 
 def index_of(snapshot: Snapshot, column: str) -> ColumnIndex | None:
-    """Give the secondary index of a column; None if it has none."""
+    """The secondary index of a column; None if it has none."""
     if column in snapshot.index_segments:
         return ColumnIndex(segments=snapshot.index_segments[column])
     key = snapshot.indices.get(column)
@@ -44,18 +38,13 @@ def index_of(snapshot: Snapshot, column: str) -> ColumnIndex | None:
 
 
 def indices_of(snapshot: Snapshot) -> dict[str, ColumnIndex]:
-    """Give all secondary indices of a dataset, by column."""
+    """All secondary indices of a dataset, by column."""
     found = {name: index_of(snapshot, name) for name in snapshot.with_index}
     return {name: index for name, index in found.items() if index is not None}
 
 
 def with_indices(snapshot: Snapshot, indices: Mapping[str, ColumnIndex]) -> Snapshot:
-    """Give a dataset other secondary indices, which are all that it has then.
-
-    Args:
-        snapshot: the dataset.
-        indices: by column.
-    """
+    """The dataset with these secondary indices instead of its own."""
     files = {name: item for name, item in indices.items() if item.segments is None}
     return replace(
         snapshot,
@@ -68,12 +57,7 @@ def with_indices(snapshot: Snapshot, indices: Mapping[str, ColumnIndex]) -> Snap
 
 
 def living(positions: pa.ChunkedArray, next_number: int) -> npt.NDArray[np.bool_]:
-    """Tell of each number whether a file of a dataset has it.
-
-    Args:
-        positions: the numbers of the dataset's files.
-        next_number: the number after the largest one.
-    """
+    """Flag the file numbers below `next_number` that a dataset has."""
     alive = np.zeros(next_number, np.bool_)
     alive[positions.to_numpy()] = True
     return alive

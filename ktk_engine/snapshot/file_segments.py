@@ -29,31 +29,25 @@ LISTED = (
     pa.field("key", pa.string()),
     pa.field("sha256", pa.string()),
     pa.field("first", pa.int64()),  # the smallest number of a file
-    pa.field("files", pa.int64()),  # that it has, those that are gone among them
+    pa.field("files", pa.int64()),  # of the segment, with those that are gone
     GONE,  # row numbers, ascending
-    pa.field("rows", pa.int64()),  # of the files that are left; null: unknown
+    pa.field("rows", pa.int64()),  # of the remaining files; null: unknown
     pa.field("bytes", pa.int64()),
 )
 
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """Reads segments, each once.
-
-    Attributes:
-        store: where they lie.
-        known: what was read or written, by key; segments never change.
-    """
+    """Reads segments, each once."""
 
     store: ObjectStore
+    # what was read or written, by key; segments never change
     known: MutableMapping[str, FileTable] = field(default_factory=dict)
 
     def read(self, key: str, sha256: str, files: int) -> FileTable:
-        """Give a segment's rows, verified.
+        """A segment's verified rows.
 
-        Raises:
-            ObjectNotFoundError: it is missing.
-            FormatError: it is damaged.
+        Raises an `ObjectNotFoundError` if it is missing, and a `FormatError` if it is damaged.
         """
         if (found := self.known.get(key)) is not None:
             return found
@@ -82,10 +76,9 @@ _RESTORE = "Restore the file from a backup of the store, or rebuild the dataset.
 class SegmentedFiles(EncodedFiles):
     """A table of files in segments; safe between threads.
 
-    Attributes:
-        listed: one row a segment: what a root says of it.
-        added: files that no segment has yet.
-        reader: reads segments.
+    `listed` has one row per segment, as the root lists it. `added` holds the files that no segment
+    has yet. A segment may lack columns of the table, whose values are then unknown, and its other
+    columns are ignored.
     """
 
     def __init__(
@@ -95,15 +88,6 @@ class SegmentedFiles(EncodedFiles):
         reader: SegmentReader,
         added: pa.Table | None = None,
     ) -> None:
-        """Read nothing.
-
-        Args:
-            listed: one row a segment.
-            schema: columns of the table; a segment may lack some, whose values are then unknown,
-                and have others, which do not count.
-            reader: reads segments.
-            added: files that no segment has yet, with these columns.
-        """
         self.listed = listed
         self.reader = reader
         self.added = schema.empty_table() if added is None else added
@@ -131,18 +115,17 @@ class SegmentedFiles(EncodedFiles):
         return found
 
     def total(self, column: str) -> int | None:
-        """The sum of `rows` or `bytes`, None where a file's is unknown; reads no segment."""
+        """The sum of `rows` or `bytes`, None if a file's is unknown; reads no segment."""
         parts = [self.listed[column], self.added[column]]
         if any(part.null_count for part in parts):
             return None
         return sum(int(pc.sum(part).as_py() or 0) for part in parts)
 
     def verify(self) -> None:
-        """Read all segments, and compare them with what is listed.
+        """Read all segments and compare them with the list.
 
-        Raises:
-            ObjectNotFoundError: one is missing.
-            FormatError: one is damaged, a file is in two, or their sums are not those listed.
+        Raises an `ObjectNotFoundError` if one is missing, and a `FormatError` if one is damaged, a
+        file is in two, or the sums differ from those listed.
         """
         found = self.select([POSITION, "rows", "bytes"])
         if pc.count_distinct(found[POSITION]).as_py() < found.num_rows:
@@ -158,7 +141,7 @@ class SegmentedFiles(EncodedFiles):
                 )
 
     def select(self, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of all files, in their order."""
+        """Some columns of all files, in their order."""
         if not columns:  # a table without columns still has its number of rows
             return pa.table({"": pa.nulls(self.num_rows)}).select([])
         with self._lock:
@@ -174,12 +157,7 @@ class SegmentedFiles(EncodedFiles):
             return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
 
     def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of some files, and decode no others.
-
-        Args:
-            mask: which files, one value per file.
-            columns: names of columns, at least one.
-        """
+        """Decode some columns, at least one, of the files in the mask, and nothing else."""
         places = self._places()
         wanted = mask.to_numpy(zero_copy_only=False)
         if places is not None:
@@ -201,16 +179,12 @@ class SegmentedFiles(EncodedFiles):
         table = self.together(parts, columns)
         if places is None:
             return table
-        # Where each chosen row stands among the chosen ones, in the order of all.
+        # Position of each chosen row among the chosen ones, in the order of all.
         rank = np.cumsum(wanted) - 1
         return table.take(pa.array(rank[places[wanted[places]]]))
 
     def narrowed(self, conditions: Sequence[Condition]) -> SegmentedFiles:
-        """Leave segments out in which no file can fulfil conditions on partition columns.
-
-        Args:
-            conditions: conjuncts, each on partition columns alone.
-        """
+        """Leave out segments in which no file can fulfil these conditions on partition columns."""
         count = self.listed.num_rows
         if not conditions or not count:
             return self
@@ -225,20 +199,14 @@ class SegmentedFiles(EncodedFiles):
         return self._of(may)
 
     def narrowed_to(self, files: pa.Table) -> SegmentedFiles:
-        """Leave segments out in which no file can lie in the partition of a given one.
-
-        Args:
-            files: rows with the columns `partition.<column>`.
-        """
+        """Leave out segments in which no file can be in the partition of a given one."""
         return self.narrowed(partitions_of(files))
 
     def changed(self, gone: pa.Table, added: pa.Table, schema: pa.Schema) -> SegmentedFiles:
-        """Give the table without some files and with others; reads where those may lie.
+        """The table without `gone` and with the numbered files `added`; reads where `gone` may be.
 
-        Args:
-            gone: rows of files that go: `position` and `partition.<column>`.
-            added: rows of files that come, numbered.
-            schema: columns of the result: those of this one and more.
+        `gone` has the columns `position` and `partition.<column>`. `schema` has at least the
+        columns of this table.
         """
         listed, kept = self.listed, self.added
         if gone.num_rows:
@@ -287,7 +255,7 @@ class SegmentedFiles(EncodedFiles):
         return found.take(pa.array(self._left(number))) if len(gone) else found
 
     def _without(self, number: int, numbers: pa.Array) -> pa.Table:
-        """What is listed of a segment once some more of its files are gone; nothing if all are."""
+        """A segment's row in the list after some more of its files are gone; no row if all are."""
         stored = self._segment(number)
         found = pc.is_in(stored.select([POSITION])[POSITION], value_set=numbers)
         fresh = np.setdiff1d(np.flatnonzero(found), self._gone(number))
@@ -311,7 +279,7 @@ class SegmentedFiles(EncodedFiles):
     def together(
         self, parts: Sequence[pa.Table], columns: Sequence[str], schema: pa.Schema | None = None
     ) -> pa.Table:
-        """Put rows after one another; what a part lacks is unknown."""
+        """Concatenate rows; columns that a part lacks become unknown."""
         fields = [(schema or self._schema).field(name) for name in columns]
         arrays = []
         for item in fields:
@@ -325,10 +293,7 @@ class SegmentedFiles(EncodedFiles):
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _places(self) -> np.ndarray | None:
-        """Where the files stand, in order of their numbers, if segments follow one another.
-
-        None if they do so in that order.
-        """
+        """The order of the files by number; None if they are in that order already."""
         with self._lock:
             if not self._is_known:
                 parts = [self.living_rows(n, [POSITION]) for n in range(self.listed.num_rows)]
@@ -341,11 +306,7 @@ class SegmentedFiles(EncodedFiles):
 
 
 def partitions_of(files: pa.Table) -> list[Condition]:
-    """Give conditions that files of the same partitions fulfil, where values are known.
-
-    Args:
-        files: rows with the columns `partition.<column>`.
-    """
+    """Conditions that hold for every file in the partitions of `files`, where values are known."""
     found: list[Condition] = []
     for name in files.column_names:
         if name.startswith(PARTITION_PREFIX):
@@ -356,11 +317,11 @@ def partitions_of(files: pa.Table) -> list[Condition]:
 
 
 def total_of(column: pa.ChunkedArray) -> int | None:
-    """The sum, None where a value is unknown."""
+    """The sum; None if a value is unknown."""
     return None if column.null_count else int(pc.sum(column).as_py() or 0)
 
 
 def _marked(listed: pa.Table) -> list[tuple[str, tuple[int, ...]]]:
-    """Segments and which of their files are gone."""
+    """The segments, with the numbers of their files that are gone."""
     columns = (listed["key"].to_pylist(), listed["gone"].to_pylist())
     return [(key, tuple(gone)) for key, gone in zip(*columns, strict=True)]

@@ -19,31 +19,23 @@ from ktk_engine.types.type_class import normalize
 
 @dataclass(frozen=True)
 class IndexSegment:
-    """A file with pairs of value and file, sorted by value; it never changes.
-
-    Attributes:
-        key: its key.
-        digest: what was recorded of it.
-        first: the number from which on it counts files.
-        pairs: how many pairs it has; a pair of a file that is gone is no longer one.
-        low: a lower bound of its values, in the container type of the column's class; None where
-            bounds are unknown, as they are beside NaN.
-        high: an upper bound, likewise.
-    """
+    """An immutable file with pairs of value and file, sorted by value."""
 
     key: str
     digest: FileDigest
-    first: int
-    pairs: int
+    first: int  # files are counted from this number
+    pairs: int  # those of files that are gone included
+    # Lower bound of the values, in the container type of the column's class. None if bounds are
+    # unknown, for instance because of NaN.
     low: pa.Scalar | None
-    high: pa.Scalar | None
+    high: pa.Scalar | None  # upper bound, likewise
 
     def moved(self, by: int) -> IndexSegment:
         """The same pairs, with the number of each file raised."""
         return replace(self, first=self.first + by)
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as data that JSON can hold."""
+        """Return data that JSON can hold."""
         return {
             "key": self.key,
             "digest": self.digest.as_json(),
@@ -55,14 +47,9 @@ class IndexSegment:
 
 
 def segment_of_json(content: Mapping[str, Any], t: pa.DataType) -> IndexSegment:
-    """Make a segment of what `as_json` gave.
+    """Parse what `as_json` returned; `t` is a type of the column's class.
 
-    Args:
-        content: the data.
-        t: a type of the column's class.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is something else.
+    Raises a `KeyError`, `TypeError` or `ValueError` if it is something else.
     """
     container = normalize(t)
     return IndexSegment(
@@ -76,13 +63,7 @@ def segment_of_json(content: Mapping[str, Any], t: pa.DataType) -> IndexSegment:
 
 
 def bounds_table(segments: Sequence[IndexSegment], column: str, t: pa.DataType) -> list[pa.Table]:
-    """The bounds of segments, one row each: a table of the lower ones, and one of the upper ones.
-
-    Args:
-        segments: of one column.
-        column: its name.
-        t: the container type of its class.
-    """
+    """Two tables of the bounds of a column's segments, lower and upper ones, one row each."""
     ends = ([item.low for item in segments], [item.high for item in segments])
     return [pa.table({column: pa.array(end, t)}) for end in ends]
 

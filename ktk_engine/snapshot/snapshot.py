@@ -34,28 +34,28 @@ FILE_FIELDS = (
     pa.field("bytes", pa.int64()),
     pa.field("physical", pa.int32()),
     pa.field("commit", pa.string()),
-    # As `FileDigest` has them; files of other writers and of older versions have none.
+    # Fields of `FileDigest`; files of other writers and of older versions have none.
     pa.field("tail", pa.int64()),
     pa.field("tail_digest", pa.binary()),
     pa.field("digest", pa.binary()),
     # Two files with the same one hold the same cells in the same order (`CellsDigest`).
     pa.field("cells", pa.binary()),
-    # Whether this library wrote it. Versions that did not say so are asked by `is_own`.
+    # Whether this library wrote it; `is_own` decides where an older version did not record it.
     pa.field("own", pa.bool_()),
 )
 MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = "min.", "max.", "nulls."
-# Where the properties keep in which formats every commit is published.
+# Property: the formats in which every commit is published.
 PUBLISH = "publish"
-# Where they say that no documents are written for Kartothek; in a cube the seed dataset says it.
+# Property: no documents are written for Kartothek; in a cube, the seed dataset has it.
 WITHOUT_DOCUMENTS = "without_documents"
 _OF_PUBLISHING = (PUBLISH, WITHOUT_DOCUMENTS)
-# Where they say that an unknown partition value is null: of folders, which have a text for it.
+# Property: an unknown partition value is null, since its folders have a text for null.
 NULL_FOLDERS = "null_folders"
-# Where the properties keep which columns of other programs' files are left out, and why: nothing
-# that would write their rows anew is committed.
+# Property: columns of other programs' files that are left out, and why. No commit may rewrite
+# their rows.
 LEFT_OUT = "left_out"
-# Where they keep which columns of text, or of bytes, other programs have in Arrow's large layout:
-# programs that append there compare schemas and indices with it.
+# Property: columns of text or bytes that other programs have in Arrow's large layout. Programs
+# that append there compare schemas and indices with it.
 LARGE = "large"
 _LARGEST_DERIVED = 256 * 1024 * 1024
 
@@ -66,37 +66,29 @@ def _derived_arrays() -> ReadCache[Hashable, pa.Array]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One dataset as one commit left it.
-
-    Attributes:
-        uuid: the dataset's uuid.
-        schema: normalised types of all columns, in the order that SQL shows.
-        partition_keys: the columns by which files are laid out.
-        file_table: a row a file, decoded as it is asked for: `FILE_FIELDS`, then
-            `partition.<column>`, `min.<column>`, `max.<column>` and `nulls.<column>`; ordered by
-            position, which decides the overlay. Null means unknown.
-        indices: column -> key of its secondary index file, of those that have one.
-        metadata: Kartothek's user metadata, `ktk_cube_*` among it.
-        physical_schemas: schemas of data files, referred to by the column `physical`.
-        properties: what only this library knows of the dataset (roles, configuration).
-        next_file: the number that the next file gets; None if an earlier version wrote it.
-        index_digests: key of an index file -> what was recorded of it; those of other writers
-            and of older versions have none.
-        index_segments: column -> the segments of its secondary index, of those without a file.
-        derived: arrays that were computed from it; they go with it.
-    """
+    """One dataset as one commit left it."""
 
     uuid: str
-    schema: pa.Schema
-    partition_keys: tuple[str, ...]
+    schema: pa.Schema  # normalised types, in the order of SQL
+    partition_keys: tuple[str, ...]  # the columns by which files are laid out
+    # One row per file, decoded on demand: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`,
+    # `max.<column>` and `nulls.<column>`. Ordered by position, which decides the overlay. Null
+    # means unknown.
     file_table: FileTable
+    # column -> key of its index file, if it has one
     indices: Mapping[str, str] = field(default_factory=dict)
+    # Kartothek's user metadata, with `ktk_cube_*`
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    # of data files; the column `physical` refers to them
     physical_schemas: tuple[pa.Schema, ...] = ()
+    # known only to this library: roles, configuration
     properties: Mapping[str, Any] = field(default_factory=dict)
+    # By key of the index file. Files of other writers and older versions have none.
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
+    # column -> segments of its index, for columns without an index file
     index_segments: Mapping[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
-    next_file: int | None = None
+    next_file: int | None = None  # None if an earlier version wrote it
+    # Arrays computed from this snapshot, kept as long as it lives.
     derived: ReadCache[Hashable, pa.Array] = field(
         default_factory=_derived_arrays, init=False, compare=False, repr=False
     )
@@ -113,12 +105,12 @@ class Snapshot:
 
     @property
     def rows(self) -> int | None:
-        """Number of stored rows (overlaid ones included), None where a file's is unknown."""
+        """Number of stored rows, overlaid ones included; None if a file's is unknown."""
         return self._total("rows")
 
     @property
     def bytes(self) -> int | None:
-        """Size of all data files in bytes, None where a file's is unknown."""
+        """Size of all data files; None if a file's is unknown."""
         return self._total("bytes")
 
     def _total(self, column: str) -> int | None:
@@ -135,7 +127,7 @@ class Snapshot:
         return files.keys if isinstance(files, SegmentedFiles) else []
 
     def verify_segments(self) -> None:
-        """Read all segments, and compare them with what is listed; see `SegmentedFiles.verify`."""
+        """Read all segments and compare them with the list; see `SegmentedFiles.verify`."""
         files = self.file_table
         if isinstance(files, SegmentedFiles):
             files.verify()
@@ -153,9 +145,9 @@ class Snapshot:
 
     @property
     def dimension_columns(self) -> tuple[str, ...]:
-        """What addresses its rows, partition columns apart: as it was built, or as its cube says.
+        """The columns that address its rows, without partition columns; empty for a plain table.
 
-        Empty for a plain table.
+        They come from the build of the dataset, or else from its cube's specification.
         """
         own = self.properties.get("dimension_columns")
         known = own or cube_value(self.metadata, DIMENSION_COLUMNS) or ()
@@ -163,13 +155,13 @@ class Snapshot:
 
     @property
     def clustered_by(self) -> tuple[str, ...]:
-        """By what the rows of its files are sorted, beside what addresses them; a hint."""
+        """The columns by which its files are sorted after those that address rows; a hint."""
         known = self.properties.get("clustered_by") or ()
         return tuple(name for name in known if self.schema.get_field_index(name) >= 0)
 
     @property
     def comments(self) -> Comments:
-        """What people say of it and of the columns that it has."""
+        """Comments on the dataset and on its columns."""
         return comments_of(self.metadata).only(self.schema.names)
 
     @property
@@ -179,7 +171,7 @@ class Snapshot:
 
     @property
     def indexed_columns(self) -> frozenset[str]:
-        """Columns that can be pruned by values: partition columns and secondary indices."""
+        """Columns by whose values files can be pruned: partition columns and secondary indices."""
         return frozenset(self.partition_keys) | frozenset(self.with_index)
 
     @property
@@ -195,18 +187,18 @@ class Snapshot:
 
     @property
     def large_columns(self) -> tuple[str, ...]:
-        """Columns of text or bytes that other programs have in Arrow's large layout."""
+        """Columns of text or bytes that other programs store in Arrow's large layout."""
         known = self.properties.get(LARGE) or ()
         return tuple(name for name in known if name in self.schema.names)
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Columns of its files whose types have no class, and why: nobody sees them."""
+        """Columns of its files that are invisible, since their types have no class, and why."""
         return self.properties.get(LEFT_OUT) or {}
 
     @property
     def published_as(self) -> frozenset[str]:
-        """In which formats every commit is published beside Kartothek's."""
+        """Formats in which every commit is published in addition to Kartothek's."""
         return frozenset(self.properties.get(PUBLISH) or ())
 
     @property
@@ -215,7 +207,7 @@ class Snapshot:
         return not self.properties.get(WITHOUT_DOCUMENTS)
 
     def published_like(self, base: Snapshot | None) -> Snapshot:
-        """The same, in the place of another snapshot: published in the formats of that."""
+        """The snapshot published in the formats of `base`, whose place it takes."""
         known = base.properties if base else {}
         kept = {key: known[key] for key in _OF_PUBLISHING if known.get(key)}
         others = {k: value for k, value in self.properties.items() if k not in _OF_PUBLISHING}
@@ -231,23 +223,22 @@ class Snapshot:
         """The columns of `files` with one prefix, named by the dataset's columns."""
         names = [name for name in self.file_table.column_names if name.startswith(prefix)]
         if not names:
-            # A table without columns still has to know its number of rows.
+            # A table without columns still needs its number of rows.
             return self.file_table.select([])
         columns = self.file_table.select(names)
         return columns.rename_columns([name[len(prefix) :] for name in names])
 
     def refers_to(self, keys: frozenset[str]) -> bool:
-        """Whether a data file, a file of an index or a segment of it is among some keys."""
+        """Whether it names one of the keys: a data file, an index file or an index segment."""
         if not keys.isdisjoint((*self.index_keys, *self.segments)):
             return True
         some = pa.array(sorted(keys), pa.string())
         return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())
 
     def narrowed(self, conditions: Sequence[Condition]) -> Snapshot:
-        """Leave files out that cannot fulfil conditions, where that saves reading segments.
+        """Leave out files that cannot fulfil the conditions, where that saves reading segments.
 
-        Args:
-            conditions: conjuncts; those on partition columns alone count.
+        Only conjuncts on partition columns alone count.
         """
         files, keys = self.file_table, set(self.partition_keys)
         decided = [item for item in conditions if item.columns and item.columns <= keys]
@@ -256,29 +247,17 @@ class Snapshot:
         return replace(self, file_table=files.narrowed(decided))
 
     def narrowed_to(self, files: pa.Table) -> Snapshot:
-        """Leave files out that surely lie in no partition of some files; see `narrowed`.
-
-        Args:
-            files: rows with the columns `partition.<column>`.
-        """
+        """Leave out files that are surely in no partition of the given ones; see `narrowed`."""
         return self.narrowed(partitions_of(files))
 
     def of_files(self, kept: pa.BooleanArray) -> Snapshot:
-        """The same dataset with some of its files; their positions stay.
-
-        Args:
-            kept: one value per file.
-        """
+        """The dataset with some of its files, which keep their positions."""
         return replace(
             self, file_table=some_files(self.file_table, kept, self.file_table.column_names)
         )
 
     def opened(self, kept: pa.BooleanArray | None = None) -> pa.Table:
-        """Give what is needed to open some files: all columns of `files` but statistics.
-
-        Args:
-            kept: one value per file; None means all.
-        """
+        """What opening files needs: all columns of `files` but statistics; None means all files."""
         statistics = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
         names = [n for n in self.file_table.column_names if not n.startswith(statistics)]
         if kept is None:
@@ -286,12 +265,10 @@ class Snapshot:
         return some_files(self.file_table, kept, names)
 
     def changed(self, gone: pa.Table | None, added: pa.Table, **changes: Any) -> Snapshot:
-        """The same dataset with other files: those that stay keep their numbers.
+        """The dataset with other files and fields; files that stay keep their numbers.
 
-        Args:
-            gone: files that go, rows with `position` and the partition columns; None: all.
-            added: files that come behind all others.
-            changes: what else is different.
+        `gone` has the column `position` and the partition columns; None removes all files. Files in
+        `added` come after all others.
         """
         first = self.next_number
         numbers = pa.array(np.arange(first, first + added.num_rows))
@@ -317,7 +294,7 @@ class Snapshot:
         if isinstance(files, SegmentedFiles) and same and not left:
             new = [item for item in added.schema if item.name not in known]
             return files.changed(gone, added, pa.schema([*files.schema, *new]))
-        # Bounds of a column that has left must not come back with another one of its name.
+        # Bounds of a dropped column must not come back with a new column of its name.
         kept = self.files.drop_columns(left)
         stays = pc.invert(pc.is_in(kept["position"], value_set=gone["position"].combine_chunks()))
         together: FileTable = concat_files([kept.filter(stays), added])
@@ -325,21 +302,13 @@ class Snapshot:
 
 
 def _bounds_of_others(names: Iterable[str], schema: pa.Schema) -> list[str]:
-    """Columns of a table of files that speak of columns which a schema does not have."""
+    """Columns of a table of files that describe columns a schema does not have."""
     bounds, stay = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX), set(schema.names)
     return [n for n in names if n.startswith(bounds) and n.partition(".")[2] not in stay]
 
 
 def changed_files(before: Snapshot | None, after: Snapshot) -> tuple[pa.Table, pa.Table]:
-    """Compare two versions of a dataset; what both store alike is not read.
-
-    Args:
-        before: the earlier one; None if there was none.
-        after: the later one.
-
-    Returns:
-        The files that are gone and those that came, rows of `Snapshot.files`.
-    """
+    """The files of `before` that are gone, and those that came; shared segments are not read."""
     new = after.file_table
     if before is None:
         return new.select(new.column_names).slice(0, 0), after.files
@@ -351,7 +320,7 @@ def changed_files(before: Snapshot | None, after: Snapshot) -> tuple[pa.Table, p
 
 
 def _without(files: FileTable, labels: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.Table:
-    """The files whose labels are not among others."""
+    """The files whose labels are not among `others`."""
     if others.slice(0, len(labels)).equals(labels):
         mask = np.zeros(len(labels), bool)
     elif labels.slice(0, len(others)).equals(others):  # others, and then new ones
@@ -368,17 +337,10 @@ def files_table(
     columns: Mapping[str, Any] | None = None,
     statistics: pa.Table | None = None,
 ) -> pa.Table:
-    """Build the table of files of a snapshot.
+    """Build a table of files as `Snapshot.file_table` describes it, in order of position.
 
-    Args:
-        labels: one a file, in order of position.
-        keys: their data file keys.
-        partitions: typed partition values, one row per file, named by column.
-        columns: values for any other of `FILE_FIELDS`; what is missing is unknown.
-        statistics: columns `min.<c>`, `max.<c>`, `nulls.<c>`, one row per file.
-
-    Returns:
-        A table as `Snapshot.files` describes it.
+    `partitions` has typed values, named by column. `columns` are other `FILE_FIELDS`; what is
+    missing is unknown.
     """
     count = len(labels)
     known: dict[str, Any] = {"position": np.arange(count), "label": labels, "key": keys}
@@ -395,16 +357,12 @@ def files_table(
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Put tables of files after one another; statistics that one lacks become unknown."""
+    """Concatenate tables of files; statistics that one lacks become unknown."""
     return pa.concat_tables(tables, promote_options="permissive")
 
 
 def digests_of(files: pa.Table) -> list[FileDigest | None]:
-    """Give what was recorded of data files; None for a file of which nothing was.
-
-    Args:
-        files: rows of `Snapshot.files`.
-    """
+    """The recorded digests of data files; None where none was recorded."""
     columns = (files[name].to_pylist() for name in ("bytes", "tail", "tail_digest", "digest"))
     return [
         None if tail is None else FileDigest(size, tail, tail_digest, digest)
@@ -413,28 +371,17 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
 
 
 def is_own(files: FileTable) -> pa.BooleanArray:
-    """Tell which data files this library wrote. Bounds in other programs' files may be wrong.
+    """Which data files this library wrote; bounds in other programs' files may be wrong.
 
-    Where a snapshot does not say it, a digest does, which only our writer records. Files of our
-    first versions have neither, and count as those of others.
-
-    Args:
-        files: rows of `Snapshot.files`.
+    A digest proves it where the snapshot does not say, since only this library records one. Files
+    of its first versions have neither, and count as other programs' files.
     """
     said = files.select(["own", "tail"])
     return pc.coalesce(said["own"], pc.is_valid(said["tail"])).combine_chunks()
 
 
 def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
-    """Refuse to go on without a partition value that nobody can read.
-
-    Args:
-        snapshot: the dataset.
-        names: the partition columns that are needed.
-
-    Raises:
-        FormatError: with the value and its file.
-    """
+    """Raise a `FormatError` if a partition value in one of these columns cannot be read."""
     if snapshot.properties.get(NULL_FOLDERS):
         return
     for name in names:

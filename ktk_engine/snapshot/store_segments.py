@@ -29,23 +29,23 @@ from ktk_engine.snapshot.file_segments import (
 from ktk_engine.snapshot.stored_files import FileTable
 from ktk_engine.store.interface import ObjectStore
 
-_MOST_WHOLE = 1024  # files of a dataset; what has more is stored in segments
-_SEGMENT = 16_384  # files of one, about a megabyte
-_TIER = 8  # segments of about one size are merged if there are more, and tiers differ by it
-_MERGED = 2048  # files of a segment; what has more is left to `ktk compact`
-_DEAD = 4  # a segment of which more than this part is gone is written anew
-_REWRITTEN = 8  # segments of one commit for that reason
-# What another file rarely has too: a dictionary of it would only be read and written in addition.
+_MOST_WHOLE = 1024  # files; larger datasets are stored in segments
+_SEGMENT = 16_384  # files, about a megabyte
+_TIER = 8  # most segments of a tier, and the factor between tiers
+_MERGED = 2048  # files; larger segments are left to `ktk compact`
+_DEAD = 4  # a segment is rewritten if more than a quarter of its files is gone
+_REWRITTEN = 8  # segments that one commit rewrites for that reason
+# Values that rarely repeat: a dictionary of them would only cost more.
 _DISTINCT = ("position", "label", "key", "tail_digest", "digest", "cells", "min.", "max.")
 
 
 def is_segmented(files: FileTable) -> bool:
-    """Whether a table of files is stored in segments: of many files."""
+    """Whether a table of files is large enough to be stored in segments."""
     return files.num_rows > _MOST_WHOLE
 
 
 def is_scattered(files: FileTable) -> bool:
-    """Whether a table of files has many more segments than it needs, or ought to have some."""
+    """Whether a table of files has many more segments than it needs, or needs some and has none."""
     if not isinstance(files, SegmentedFiles):
         return is_segmented(files)
     return len(files.keys) > 2 * -(-files.num_rows // _SEGMENT)
@@ -59,20 +59,10 @@ def store_segments(
     *,
     merge: bool = True,
 ) -> tuple[SegmentedFiles, list[str]]:
-    """Store what no segment has yet, and merge segments where many are of one size.
+    """Store the files that no segment has, and merge full tiers; also returns the keys written.
 
-    Args:
-        store: where.
-        files: a table of files.
-        partitions: the partition columns, in order.
-        key: gives the key of the segment with a number.
-        merge: whether full tiers are merged.
-
-    Returns:
-        The table, of which each file is in a segment, and the keys that were written.
-
-    Raises:
-        ObjectExistsError: a key is taken.
+    `key` makes the key of a segment from its number. Raises an `ObjectExistsError` if a key is
+    taken.
     """
     if not isinstance(files, SegmentedFiles):
         everything = files.select(files.column_names)
@@ -104,7 +94,7 @@ def store_segments(
 
 
 def _due(files: SegmentedFiles, merge: bool) -> set[int]:
-    """Which segments are written anew with the added files: of full tiers, and with many gone."""
+    """The segments to rewrite with the added files: full tiers, and those with many gone."""
     stored = files.listed["files"].to_numpy()
     gone = pc.list_value_length(files.listed["gone"]).to_numpy()
     left = (stored - gone).tolist()
@@ -118,7 +108,7 @@ def _due(files: SegmentedFiles, merge: bool) -> set[int]:
         for n, count in enumerate(left):
             if n not in due and count <= _MERGED:
                 tiers.setdefault(_tier(count), []).append(n)
-        # What is written now is one more of its tier.
+        # The new segment is one more of its tier.
         full = [
             members
             for tier, members in sorted(tiers.items())
@@ -147,7 +137,7 @@ def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
 
 
 def _put(store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]) -> pa.Table:
-    """Store a segment; gives what a root says of it."""
+    """Store a segment; returns its row in the root's list."""
     sink = pa.BufferOutputStream()
     repeated = [name for name in rows.column_names if not name.startswith(_DISTINCT)]
     pq.write_table(rows, sink, compression="zstd", use_dictionary=repeated, write_statistics=False)
@@ -176,7 +166,7 @@ def _single(value: Any, t: pa.DataType) -> pa.Array:
 
 
 def _low_and_high(values: pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scalar]:
-    """Bounds of partition values; unknown with NaN."""
+    """Bounds of partition values; unknown if one is NaN."""
     if pat.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         return pa.scalar(None, values.type), pa.scalar(None, values.type)
     found = pc.min_max(values)

@@ -1,7 +1,7 @@
-"""The table of files of a stored snapshot, of which is decoded what somebody needs.
+"""The table of files of a stored snapshot, which decodes only what is needed.
 
-A million files are 300 MB as a table, and 75 MB as they are stored. A plan of a few of them, or a
-commit beside them, needs some columns or some rows.
+A million files are 300 MB as a table, and 75 MB as stored. A plan for a few of them, or a small
+commit, needs only some columns or some rows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-# With fewer, waking Arrow's threads takes longer than decoding, the more so on a busy machine.
+# With fewer, waking Arrow's threads takes longer than decoding, above all on a busy machine.
 _VALUES_OF_A_THREAD = 50_000
 
 
 class FileTable(Protocol):
-    """What a table of files can do, decoded (a table of Arrow's) or not."""
+    """The interface of a table of files: an Arrow table, or one that is decoded on demand."""
 
     @property
     def num_rows(self) -> int:
@@ -35,11 +35,11 @@ class FileTable(Protocol):
         """Names of the columns, in order."""
 
     def select(self, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of all files."""
+        """Some columns of all files."""
 
 
 class EncodedFiles(ABC):
-    """A table of files that decodes what is asked for."""
+    """A table of files that decodes only the requested columns and rows."""
 
     @property
     @abstractmethod
@@ -58,26 +58,15 @@ class EncodedFiles(ABC):
 
     @abstractmethod
     def select(self, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of all files, in their order."""
+        """Some columns of all files, in their order."""
 
     @abstractmethod
     def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of some files, and decode no others.
-
-        Args:
-            mask: which files, one value per file.
-            columns: names of columns, at least one.
-        """
+        """Decode some columns, at least one, of the files in the mask, and nothing else."""
 
 
 def some_files(files: FileTable, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
-    """Give some columns of some files; of all of them without a copy.
-
-    Args:
-        files: a table of files, decoded or not.
-        mask: which files, one value per file.
-        columns: names of its columns, at least one.
-    """
+    """Some columns, at least one, of the files in the mask; no copy if it has all of them."""
     if mask.true_count == len(mask):
         return files.select(columns)
     if isinstance(files, EncodedFiles):
@@ -88,22 +77,13 @@ def some_files(files: FileTable, mask: pa.BooleanArray, columns: Sequence[str]) 
 class StoredFiles(EncodedFiles):
     """A table of files as parquet; safe between threads.
 
-    What was decoded of it stays decoded, as long as this object lives.
-
-    Attributes:
-        metadata: of the parquet file's schema.
+    What it has decoded stays decoded as long as the object lives.
     """
 
     def __init__(self, data: bytes, missing: Sequence[pa.Field] = ()) -> None:
-        """Read nothing but the footer.
+        """Read the footer of a parquet file, which may lack the leading columns `missing`.
 
-        Args:
-            data: a parquet file.
-            missing: columns that it may lack, in order: first ones of the table, null where the
-                file has none.
-
-        Raises:
-            ValueError: such a column has another type.
+        Raises a `ValueError` if such a column has another type.
         """
         self._data = data
         # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
@@ -126,7 +106,7 @@ class StoredFiles(EncodedFiles):
         return self._schema
 
     def select(self, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of all files, in their order."""
+        """Some columns of all files, in their order."""
         with self._lock:
             new = [name for name in columns if name not in self._columns]
             if new:
@@ -141,16 +121,11 @@ class StoredFiles(EncodedFiles):
             return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
 
     def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
-        """Give some columns of some files, and decode no others.
-
-        Args:
-            mask: which files, one value per file.
-            columns: names of columns, at least one.
-        """
-        data = self._data  # which another thread may drop when it has decoded all
+        """Decode some columns, at least one, of the files in the mask, and nothing else."""
+        data = self._data  # another thread may drop it when it has decoded all
         if not data or self._footer.num_row_groups == 1:
             return self.select(columns).filter(mask)
-        # Kept are the rows that were asked for, not all that had to be decoded.
+        # Keep the requested rows, not all that had to be decoded.
         parts = [self._read(data, columns, [])]
         start = 0
         for group in range(self._footer.num_row_groups):
@@ -169,7 +144,7 @@ class StoredFiles(EncodedFiles):
         threads = count * len(stored) > _VALUES_OF_A_THREAD
         source = pa.BufferReader(arrow_memory(data) if threads else data)
         with pq.ParquetFile(source, metadata=self._footer) as file:
-            # A name with a dot may bring others along, and no names no rows.
+            # A name with a dot may bring other columns, and no names give no rows.
             table = file.read_row_groups(list(groups), stored, use_threads=threads)
         fields = [self._schema.field(name) for name in columns]
         arrays = [
@@ -180,10 +155,10 @@ class StoredFiles(EncodedFiles):
 
 
 def arrow_memory(data: bytes) -> pa.Buffer:
-    """Give a copy of data in Arrow's own memory, for reads in several threads.
+    """Copy data into Arrow's own memory, for reads in several threads.
 
-    A thread of Arrow may let go of what it has read when the read is long over. Python's memory
-    needs the interpreter for that, and a process that ends just then is aborted.
+    An Arrow thread may release what it has read long after the read is over. Python's memory needs
+    the interpreter for that, and a process that is just ending is aborted.
     """
     buffer = pa.allocate_buffer(len(data))
     np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)

@@ -34,7 +34,7 @@ from ktk_engine.store.interface import ObjectStore
 
 MAX_FILES = 20_000_000
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
-# A whole one; one that builds on another, which earlier versions wrote; one with segments.
+# Formats: whole, building on another (earlier versions wrote it), and with segments.
 _WHOLE, _ON_BASE, _SEGMENTED = 1, 2, 3
 _METADATA_KEY = b"ktk"
 
@@ -42,21 +42,10 @@ _METADATA_KEY = b"ktk"
 def write_snapshot(
     store: ObjectStore, key: Callable[[int], str], snapshot: Snapshot, *, merge: bool = True
 ) -> tuple[Snapshot, str, list[str]]:
-    """Store a snapshot, and what its segments do not have yet.
+    """Store a snapshot; returns it as stored, the SHA-256 of its file, and the keys written.
 
-    Args:
-        store: where.
-        key: gives keys that no other has: that of the snapshot for 0, of segments from 1 on.
-        snapshot: what to store.
-        merge: whether segments are merged where many are of one size.
-
-    Returns:
-        The snapshot as it is stored; the SHA-256 of its file, in hexadecimal, to verify it by; and
-        the keys that were written.
-
-    Raises:
-        ObjectExistsError: a key is taken.
-        FormatError: nobody can read a partition value.
+    `key` makes unused keys: for 0 the snapshot's, from 1 on those of segments. Raises an
+    `ObjectExistsError` if a key is taken, and a `FormatError` if a partition value cannot be read.
     """
     files, written = snapshot.file_table, [key(0)]
     check_partition_values(_unlisted(snapshot), snapshot.partition_keys)
@@ -78,7 +67,7 @@ def write_snapshot(
 
 
 def _unlisted(snapshot: Snapshot) -> Snapshot:
-    """The files that no segment has yet: those of segments were checked."""
+    """The snapshot with only the files that no segment has; the others were checked before."""
     files = snapshot.file_table
     return (
         replace(snapshot, file_table=files.added) if isinstance(files, SegmentedFiles) else snapshot
@@ -118,18 +107,10 @@ def read_snapshot(
     sha256: str = "",
     known: MutableMapping[str, FileTable] | None = None,
 ) -> Snapshot:
-    """Load a snapshot and verify it; segments are read and verified as they are needed.
+    """Load and verify a snapshot; segments are read and verified on demand.
 
-    Args:
-        store: where it lies.
-        key: its key.
-        sha256: what the log entry says of it; empty if an older version wrote that.
-        known: segments by key; what is read is added.
-
-    Raises:
-        ObjectNotFoundError: there is none under this key.
-        FormatError: the file is damaged.
-        UnsupportedFormatError: it is of a newer format.
+    `sha256` is empty if an older version wrote the log entry. Raises an `ObjectNotFoundError`, a
+    `FormatError` for damage, and an `UnsupportedFormatError` for a newer format.
     """
     try:
         data = store.get(key)
@@ -143,7 +124,7 @@ def read_snapshot(
     try:
         reader = SegmentReader(store, {} if known is None else known)
         found = _parse_snapshot(reader, data, f"Snapshot {key} of {store.url}")
-        # Without a digest anything may be damaged: then now is the time to find out.
+        # Without a digest anything may be damaged, so check all of it now.
         return found if sha256 else replace(found, file_table=found.files)
     except UnsupportedFormatError:
         raise
@@ -201,7 +182,7 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
 
 
 def _on_base(reader: SegmentReader, document: Mapping[str, Any], added: StoredFiles) -> pa.Table:
-    """The files of a snapshot that says what changed since a whole one, its base."""
+    """The files of a snapshot that stores only changes to a whole one, its base."""
     key, sha256 = document["base"]["key"], document["base"]["sha256"]
     if not sha256:
         raise ValueError("it does not say which base it builds on")

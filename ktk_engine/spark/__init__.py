@@ -1,4 +1,4 @@
-"""Spark's room; without pyspark, any import from it is a clear error."""
+"""The Spark backend; without pyspark, any import from it is a clear error."""
 
 from ktk_engine.errors import SessionError
 from ktk_engine.extras import need

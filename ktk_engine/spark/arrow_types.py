@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_DECIMAL_PRECISION = 38
 
-# By name, since not every version has them: why they have no class, and what to write instead.
+# By name, since not every version has them: why they have no class, and what to use instead.
 _BYTES = "Arrow has no such type, and the bytes alone do not say what they mean"
 _UNIT = "store a number together with its unit"
 _WITHOUT_CLASS = {
@@ -50,16 +50,10 @@ _SIMPLE: tuple[tuple[object, st.DataType], ...] = (
 
 
 def spark_type(arrow: pa.DataType) -> st.DataType:
-    """The Spark type in which a column of a type class is read.
+    """The Spark type of a type class: the class decides, not the width of the Arrow type.
 
-    Args:
-        arrow: any Arrow type; its class decides, not its width.
-
-    Returns:
-        For instance bigint for every signed integer, decimal(20,0) for every unsigned one.
-
-    Raises:
-        TypeClassError: Spark has no type for it.
+    So every signed integer is bigint and every unsigned one decimal(20,0). Raises a
+    `TypeClassError` if Spark has no type.
     """
     normal = normalize(arrow)
     for candidate, spark in _SIMPLE:
@@ -70,7 +64,7 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
     if pt.is_decimal(normal):
         return st.DecimalType(min(normal.precision, MAXIMUM_DECIMAL_PRECISION), normal.scale)
     if pt.is_timestamp(normal):
-        return st.TimestampType()  # an instant: Spark keeps no zone
+        return st.TimestampType()  # an instant: Spark stores no zone
     if pt.is_list(normal):
         return st.ArrayType(spark_type(normal.value_type))
     if pt.is_map(normal):
@@ -109,20 +103,16 @@ def _spark_field(field: pa.Field) -> st.StructField:
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands rows to Python, in a session in UTC.
+    """The Arrow schema in which Spark passes rows to Python, in a session in UTC.
 
-    Types that no file can hold are in it as what they are (`TypeWithoutClass`), for the gate to
-    refuse. The key of a map that is always empty is text.
+    Types that no file can hold are in it as `TypeWithoutClass`, for the gate to refuse. The key of
+    a map that is always empty is text.
     """
     return pa.schema([pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields])
 
 
 def type_in_sql(session: SparkSession, text: str) -> pa.DataType | None:
-    """Give the Arrow type that a text names in Spark's SQL; see `arrow_schema`.
-
-    Returns:
-        The type, or None if Spark knows no type of this name either.
-    """
+    """Give the Arrow type of a type name in Spark's SQL (see `arrow_schema`); None if unknown."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -133,7 +123,7 @@ def type_in_sql(session: SparkSession, text: str) -> pa.DataType | None:
 
 
 def _arrow_type(spark: st.DataType) -> pa.DataType:
-    """The Arrow type of a Spark type, whose parts may all be null (decision 32)."""
+    """The Arrow type of a Spark type; all its parts may be null (decision 32)."""
     if isinstance(spark, st.ArrayType):
         return pa.list_(pa.field("element", _arrow_type(spark.elementType)))
     if isinstance(spark, st.MapType):
@@ -145,7 +135,7 @@ def _arrow_type(spark: st.DataType) -> pa.DataType:
 
 
 def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
-    """What stands for a type that Arrow would take for another one, or does not know."""
+    """A placeholder for a type that Arrow does not know, or would take for another one."""
     from pyspark.errors import PySparkTypeError
 
     name = spark.simpleString()
@@ -166,14 +156,10 @@ def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
 
 
 def seen_by_spark(table: pa.Table) -> pa.Table:
-    """Give rows the types that they have once Spark has read them and hands them to Python.
+    """Give rows in container types the types that they have after a round trip through Spark.
 
-    Args:
-        table: rows in the containers of their classes.
-
-    Raises:
-        TypeClassError: Spark has no type for a column.
-        DataError: its type does not hold a value.
+    Raises a `TypeClassError` if Spark has no type for a column, or a `DataError` if its type does
+    not hold a value.
     """
     target = arrow_schema(spark_schema(table.schema))
     return pa.Table.from_arrays(
@@ -185,15 +171,7 @@ _Values = TypeVar("_Values", pa.Array, pa.ChunkedArray)
 
 
 def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
-    """Bring a column in the container of its class to the type that Spark takes.
-
-    Args:
-        values: the column.
-        target: its name, and the type in Spark.
-
-    Raises:
-        DataError: a value does not fit; the message names the column.
-    """
+    """Cast a column from its container to Spark's type; a `DataError` if a value does not fit."""
     if values.type.equals(target.type):
         return values
     try:
@@ -210,9 +188,5 @@ def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
 
 
 def type_names(schema: st.StructType) -> dict[str, str]:
-    """Name the types of Spark's columns, in their order.
-
-    Args:
-        schema: the columns of a query.
-    """
+    """Name the types of a query's columns, in order."""
     return {field.name: field.dataType.simpleString() for field in schema.fields}

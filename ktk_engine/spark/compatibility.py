@@ -1,6 +1,6 @@
-"""What differs between the versions of Spark, from 3.5 on: nothing else asks for a version.
+"""All differences between the versions of Spark, from 3.5 on: no other module checks a version.
 
-Whatever is not here is the same in all of them. See docs/spark.md, Versions.
+See docs/spark.md, Versions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Settings that a version before does not know; it might take them for somebody's own.
+# Settings that earlier versions do not know and might take for a user's own.
 _SINCE: Mapping[str, tuple[int, int]] = {
     "spark.sql.timeType.enabled": (4, 1),
     "spark.python.unix.domain.socket.dir": (4, 1),
@@ -43,20 +43,15 @@ def spark_version() -> tuple[int, int]:
 def known_settings(
     settings: Mapping[str, str], version: tuple[int, int] | None = None
 ) -> dict[str, str]:
-    """Give the settings without those that a version does not know; None for PySpark's own."""
+    """Give the settings that a version knows, by default PySpark's."""
     version = version or spark_version()
     return {k: v for k, v in settings.items() if _SINCE.get(k, version) <= version}
 
 
 def submit_options(spark_home: Path, conf_folder: str | None) -> tuple[list[str], str]:
-    """Say how Spark reads its own defaults beside a file of settings.
+    """Make Spark read its own defaults in addition to a file of settings.
 
-    Args:
-        spark_home: where Spark is installed.
-        conf_folder: the environment's SPARK_CONF_DIR.
-
-    Returns:
-        Options of Spark's launcher, and lines to go before those of the file.
+    Gives options of Spark's launcher, and lines to put before those of the file.
     """
     if spark_version() >= (4, 0):
         return ["--load-spark-defaults"], ""
@@ -73,15 +68,14 @@ def time_type() -> DataType | None:
 
 
 def widens_when_reading() -> bool:
-    """Whether Spark reads numbers of parquet files in wider types than they have there."""
+    """Whether Spark can read numbers of parquet files in wider types."""
     return spark_version() >= (4, 0)
 
 
 def to_arrow_type(type_: DataType) -> pa.DataType:
-    """Give the Arrow type in which Spark hands values to Python, instants in UTC.
+    """Give the Arrow type in which Spark passes values to Python, instants in UTC.
 
-    Raises:
-        PySparkTypeError: there is none.
+    Raises a `PySparkTypeError` if there is none.
     """
     import pyspark  # noqa: F401
     from pyspark.sql.pandas import types
@@ -107,14 +101,14 @@ def collect_table(frame: DataFrame) -> pa.Table:
 
 
 def create_frame(session: SparkSession, table: pa.Table, schema: StructType | None) -> DataFrame:
-    """Do what `createDataFrame` does with a table."""
+    """Make a frame of a table as `createDataFrame` does."""
     if spark_version() >= (4, 0):
         return session.createDataFrame(table, schema)
     return _streamed_frame(session, table, schema)
 
 
 def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) -> DataFrame:
-    """Do what 4.0 does, with the means of 3.5."""
+    """Make it as 4.0 does, with the means of 3.5."""
     import pyspark  # noqa: F401
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -144,17 +138,16 @@ def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) ->
 
 
 def classic_class(session: SparkSession, name: str) -> Any:
-    """Give a class of the JVM's package with classic sessions and their frames.
+    """Give a class from the JVM package of classic sessions and frames, by its full name.
 
-    By its whole name: each part of one that is asked for alone is looked for in all of Spark's
-    archives.
+    For a name given part by part, py4j searches all of Spark's archives for each part.
     """
     package = "classic." if spark_version() >= (4, 0) else ""
     return getattr(session._jvm, f"org.apache.spark.sql.{package}{name}")
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """The errors that Spark raises here; those of py4j only where it is in use."""
+    """The errors that Spark raises here; those of py4j only if it is in use."""
     import pyspark  # noqa: F401
     from pyspark.errors import PySparkException
 
@@ -163,7 +156,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def all_settings(session: SparkSession) -> dict[str, str]:
-    """Give the settings of a session that were ever set."""
+    """Give all settings of a session that are set."""
     if spark_version() >= (4, 0):
         return dict(session.conf.getAll)
     rows = session._jsparkSession.sessionState().conf().settings()
@@ -171,26 +164,19 @@ def all_settings(session: SparkSession) -> dict[str, str]:
 
 
 def condition_of(error: PySparkException) -> str:
-    """Give the name of an error's condition (`PATH_NOT_FOUND`), empty if it has none."""
+    """Give the name of an error's condition (`PATH_NOT_FOUND`); empty without one."""
     named = error.getCondition() if spark_version() >= (4, 0) else error.getErrorClass()
     return named or ""
 
 
 def message_of(error: PySparkException) -> str:
-    """Give what an error says."""
+    """Give the message of an error."""
     message = error.getMessage() if spark_version() >= (4, 0) else ""
     return message or str(error)
 
 
 def unread_file(text: str) -> tuple[str, bool] | None:
-    """Find the file that Spark could not read.
-
-    Args:
-        text: what Spark says of a failed job.
-
-    Returns:
-        The file's URI, and whether it is missing; None if Spark names none.
-    """
+    """Find in a failed job's error the URI of an unreadable file, and whether it is missing."""
     if spark_version() < (4, 0) and (gone := _GONE_35.search(text)):
         return gone[1], True
     found = (_FAILED if spark_version() >= (4, 0) else _FAILED_35).search(text)
@@ -198,10 +184,10 @@ def unread_file(text: str) -> tuple[str, bool] | None:
 
 
 def interrupt_all(session: SparkSession) -> None:
-    """Cancel the jobs that belong to a session, whichever thread started them.
+    """Cancel the jobs of a session, no matter which thread started them.
 
-    Before 4.0 Spark does not know which jobs those are; jobs of the thread's group are cancelled
-    by their group.
+    Before 4.0 Spark does not know which jobs those are, and this does nothing: callers cancel the
+    thread's job group too.
     """
     if spark_version() >= (4, 0):
         session.interruptAll()

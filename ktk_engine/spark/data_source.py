@@ -1,6 +1,6 @@
-"""A source of Spark 4.1 and later, written in Python: `spark.read.format("ktk")`.
+"""A Python data source for Spark 4.1 and later: `spark.read.format("ktk")`.
 
-It is for plain SQL on a server whose Python has this package. Spark hands it simple filters, and no
+It serves plain SQL on a server whose Python has this package. Spark passes it simple filters but no
 columns; see docs/spark.md, A source for plain SQL.
 """
 
@@ -49,7 +49,7 @@ _COMPARISONS: dict[str, Operator] = {
 
 @dataclass(frozen=True)
 class _Address:
-    """Which version of which relation is read: plain data, which goes from worker to worker."""
+    """The version of a relation to read, as plain data that goes to workers."""
 
     store: ObjectStore
     kind: Kind
@@ -66,9 +66,8 @@ class KtkDataSource(datasource.DataSource):
     """Reads a cube or a table as Spark's source `ktk`.
 
     Options are `store` (an address), `cube` or `table` (a name), and `version` or `timestamp` for
-    an earlier version. All others are settings of an object store, such as `endpoint`.
+    an earlier version. All others are settings of an object store, such as `endpoint`:
 
-    Examples:
         spark.dataSource.register(KtkDataSource)
         spark.read.format("ktk").options(store="s3://b/w", cube="nyc").load()
     """
@@ -77,17 +76,17 @@ class KtkDataSource(datasource.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """How Spark calls it."""
+        """The format's name in Spark."""
         return "ktk"
 
     def schema(self) -> StructType:
-        """Give the columns, in Spark's types of their classes; rows are of this version, too."""
+        """Give the columns in Spark's types; the reader uses the same version."""
         loaded = self._address.open()
-        self._version = loaded.state.version or None  # 0: what another program wrote
+        self._version = loaded.state.version or None  # 0: another program wrote it
         return spark_schema(loaded.schema)
 
     def reader(self, schema: StructType) -> KtkReader:
-        """Give what plans and reads."""
+        """Give the reader, which plans and reads."""
         address = self._address
         if self._version is not None:
             address = replace(address, version=self._version, timestamp=None)
@@ -118,7 +117,7 @@ class KtkDataSource(datasource.DataSource):
 
 
 class KtkReader(datasource.DataSourceReader):
-    """Plans and reads one use of a relation; goes to the workers that read."""
+    """Plans and reads one use of a relation; workers get a copy."""
 
     def __init__(self, address: _Address) -> None:
         self._address = address
@@ -127,7 +126,7 @@ class KtkReader(datasource.DataSourceReader):
         self._target = arrow_schema(spark_schema(self._schema))
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take note of filters; Spark looks at each row again."""
+        """Note filters; Spark checks each row again."""
         self._condition = conjunction(_condition(item, self._schema) for item in filters)
         return filters
 
@@ -146,7 +145,7 @@ class KtkReader(datasource.DataSourceReader):
 
 
 def _condition(pushed: Any, schema: pa.Schema) -> Condition:
-    """What a row fulfils that passes a filter; true where it is not understood."""
+    """What a row that passes a filter fulfills; true if the filter is not understood."""
     known = _exactly(pushed, schema)
     return TrueCondition() if known is None else known
 

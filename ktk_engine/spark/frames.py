@@ -1,7 +1,4 @@
-"""Makes frames of Arrow tables, and names and casts columns of frames.
-
-Which session is the active one stays as it is.
-"""
+"""Makes frames of Arrow tables, and names and casts columns; the active session stays the same."""
 
 from __future__ import annotations
 
@@ -29,24 +26,13 @@ if TYPE_CHECKING:
 def frame_of_table(
     session: SparkSession, table: pa.Table, schema: StructType | None = None
 ) -> DataFrame:
-    """Give the rows of a table as a frame.
-
-    Args:
-        session: a session in UTC.
-        table: any table.
-        schema: the types that the columns have in Spark; None for those next to Arrow's.
-    """
+    """Give a table as a frame of a session in UTC; the default types are closest to Arrow's."""
     with client_of(session).keeping_active():
         return create_frame(session, table, schema)
 
 
 def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
-    """Give a frame without rows.
-
-    Args:
-        session: any session.
-        schema: its columns.
-    """
+    """Give a frame without rows."""
     with client_of(session).keeping_active():
         return session.createDataFrame([], schema)
 
@@ -62,17 +48,14 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def column(name: str) -> Column:
-    """Name a column of a frame, whatever characters the name holds."""
+    """Refer to a column of a frame by name, with any characters in the name."""
     return F.col(quote_identifier(name))
 
 
 def with_types(frame: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
-    """Cast columns that have another type; each cast is a dozen calls of the JVM.
+    """Cast only columns whose type differs, because each cast costs a dozen calls of the JVM.
 
-    Args:
-        frame: any rows.
-        types: column name -> the type it is to have. Fields of structs go by their names, where
-            these are the same.
+    Fields of structs are matched by name if both have the same names.
     """
     given = {field.name: field.dataType for field in frame.schema.fields} if types else {}
     changed = {name: t for name, t in types.items() if given.get(name) != t}
@@ -81,12 +64,9 @@ def with_types(frame: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
 
 
 def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Column:
-    """Cast a value; fields of structs in another order go by their names.
+    """Cast a value; fields of structs in another order are matched by name.
 
-    Args:
-        value: the value.
-        given: its type; None if it is not known.
-        wanted: the type it is to have.
+    `given` is the type of the value; None if unknown.
     """
     if given is None or not _is_rearranged(given, wanted):
         return value.cast(wanted)
@@ -113,7 +93,7 @@ def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Col
 
 
 def _is_rearranged(given: DataType, wanted: DataType) -> bool:
-    """Whether a cast, which goes by place, would put values of a struct into other fields."""
+    """Whether a cast, which goes by position, would put values of a struct into other fields."""
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         return _is_rearranged(given.elementType, wanted.elementType)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
@@ -133,7 +113,7 @@ def _is_rearranged(given: DataType, wanted: DataType) -> bool:
 
 
 def _same_fields(given: StructType, wanted: StructType) -> dict[str, str] | None:
-    """Field -> how the given struct calls it; None if the two have other fields."""
+    """Field -> its name in the given struct; None if the two have other fields."""
     places = {name: find_name(name, given.names) for name in wanted.names}
     found = {name: there for name, there in places.items() if there is not None}
     same = len(set(found.values())) == len(given.names) == len(wanted.names)
@@ -141,16 +121,7 @@ def _same_fields(given: StructType, wanted: StructType) -> dict[str, str] | None
 
 
 def check_fields(given: DataType, wanted: DataType, path: str) -> None:
-    """Refuse values whose structs could not be put into others by the names of their fields.
-
-    Args:
-        given: their type.
-        wanted: the type that they are to have.
-        path: the column.
-
-    Raises:
-        ConfigurationError: with the fields of both.
-    """
+    """Refuse structs whose fields do not match by name, with a `ConfigurationError` for `path`."""
     parts: list[tuple[DataType, DataType, str]] = []
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         parts = [(given.elementType, wanted.elementType, f"{path}[]")]

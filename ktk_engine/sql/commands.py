@@ -1,4 +1,4 @@
-"""What statements want that do not only read, as plain data."""
+"""The commands of SQL statements, as plain data."""
 
 from __future__ import annotations
 
@@ -13,107 +13,62 @@ from ktk_engine.types.identifier import NO_NAME, Name
 
 @dataclass(frozen=True)
 class Command:
-    """What a statement wants to do with one relation or schema.
+    """What a statement does with one relation or schema."""
 
-    Attributes:
-        word: how SQL calls it, for messages.
-        name: the relation or schema; empty if it is about none.
-        lenient: `if exists` or `if not exists`: nothing is wrong, and nothing to do, otherwise.
-    """
-
-    word: str
+    word: str  # how SQL calls it, for messages
     name: Name = NO_NAME
-    lenient: bool = False
+    lenient: bool = False  # says `if exists` or `if not exists`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Other(Command):
-    """A statement that is Spark's, or not understood.
+    """A statement for Spark to run, or one that is not understood."""
 
-    Attributes:
-        advice: what to do instead where it names a relation of a store.
-        problem: what is not understood of it, if that is known.
-    """
-
-    advice: str | Remedy = ""
-    problem: str = ""
+    advice: str | Remedy = ""  # what to do instead where it names a relation of a store
+    problem: str = ""  # what is not understood; empty if unknown
 
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """A column of a table that is created.
-
-    Attributes:
-        name: its name.
-        type: its type, as written.
-        nullable: whether it may be null.
-        comment: what is said of it.
-    """
+    """A column in the definition of a new table."""
 
     name: str
-    type: str
+    type: str  # as written
     nullable: bool = True
     comment: str = ""
 
 
 @dataclass(frozen=True)
 class TableConstraint:
-    """What the rows of a table that is created have to keep.
-
-    Attributes:
-        kind: which rule.
-        columns: its columns; empty for `check`.
-        expression: the condition of a `check`.
-        name: its name; empty if it has none.
-    """
+    """A constraint in the definition of a new table."""
 
     kind: Literal["unique", "primary_key", "check"]
-    columns: tuple[str, ...] = ()
-    expression: str = ""
+    columns: tuple[str, ...] = ()  # empty for `check`
+    expression: str = ""  # of a `check`
     name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTable(Command):
-    """`create table`, with the rows of a query or without any.
-
-    Attributes:
-        or_replace: whether it takes the place of another.
-        columns: its columns; empty with a query.
-        constraints: what its rows keep.
-        partition_by: partition columns.
-        provider: the format of its files (`using`); empty if the statement names none.
-        comment: what is said of it.
-        properties: what is noted of it.
-        unsupported: what else it is to be, as SQL has it.
-        query: the text of its query; empty if it has none.
-    """
+    """`create table`, with a query or with column definitions."""
 
     or_replace: bool = False
-    columns: tuple[ColumnDefinition, ...] = ()
+    columns: tuple[ColumnDefinition, ...] = ()  # empty with a query
     constraints: tuple[TableConstraint, ...] = ()
     partition_by: tuple[str, ...] = ()
-    provider: str = ""
+    provider: str = ""  # the file format (`using`); empty if not named
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
-    unsupported: tuple[str, ...] = ()
-    query: str = ""
+    unsupported: tuple[str, ...] = ()  # clauses that are refused, as written
+    query: str = ""  # empty without one
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateView(Command):
-    """`create view`: a query under a name, which is kept.
+    """`create view` of a stored view."""
 
-    Attributes:
-        or_replace: whether it takes the place of another; `alter view` does.
-        columns: names of its columns; empty for those of its query.
-        column_comments: column -> what is said of it.
-        comment: what is said of it.
-        query: its query's text.
-    """
-
-    or_replace: bool = False
-    columns: tuple[str, ...] = ()
+    or_replace: bool = False  # also for `alter view`
+    columns: tuple[str, ...] = ()  # empty for those of its query
     column_comments: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
     query: str = ""
@@ -121,136 +76,90 @@ class CreateView(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class TemporaryView(Command):
-    """A view of the session, whose query Spark keeps as text.
-
-    Attributes:
-        query: its query's text.
-    """
+    """A view of the session, whose query Spark keeps as text."""
 
     query: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(Command):
-    """`explain` and `describe query`: Spark looks at a query, and runs nothing.
-
-    Attributes:
-        query: its text.
-    """
+    """`explain` and `describe query`, which analyze a query without running it."""
 
     query: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Insert(Command):
-    """`insert`: the rows of a query.
-
-    Attributes:
-        query: its text.
-        overwrite: whether they take the place of all rows.
-        columns: the columns that are named; empty means all, by position.
-        by_name: whether the query's columns have the names of the table's.
-        partition: partition column -> the literal that all new rows have there; empty for a
-            column whose values the query gives, behind its other columns.
-        if_not_exists: whether nothing happens where the partition has rows.
-        replace_where: which rows they take the place of: those that fulfil a condition.
-        replace_using: those with an equal value in these columns.
-        replace_on: those for which this is true of a new row.
-        alias: how `replace_on` calls the table's rows.
-        source: how it calls the new ones; empty if it has no name for them.
-    """
+    """`insert`: the rows of a query."""
 
     query: str = ""
-    overwrite: bool = False
-    columns: tuple[str, ...] = ()
-    by_name: bool = False
+    overwrite: bool = False  # replaces all rows
+    columns: tuple[str, ...] = ()  # those named, by position; empty for all
+    by_name: bool = False  # matches the query's columns by name
+    # partition column -> literal of all new rows; empty if the query gives its values, after its
+    # other columns
     partition: Mapping[str, str] = field(default_factory=dict)
-    if_not_exists: bool = False
-    replace_where: str = ""
-    replace_using: tuple[str, ...] = ()
-    replace_on: str = ""
-    alias: str = ""
-    source: str = ""
+    if_not_exists: bool = False  # does nothing if the partition has rows
+    replace_where: str = ""  # replaces the rows that fulfill this condition
+    replace_using: tuple[str, ...] = ()  # replaces the rows with equal values in these columns
+    replace_on: str = ""  # replaces the rows for which this is true of a new row
+    alias: str = ""  # name of the table in `replace_on`
+    source: str = ""  # name of the new rows in `replace_on`; empty without one
 
 
 @dataclass(frozen=True, kw_only=True)
 class InsertSeveral(Command):
-    """`from ... insert ... insert ...`: each takes rows of the same relations.
-
-    Attributes:
-        inserts: in order.
-    """
+    """`from ... insert ... insert ...`: several inserts from the same relations."""
 
     inserts: tuple[Insert, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRows(Command):
-    """`delete from`, `update`, `merge into`.
-
-    Attributes:
-        change: what becomes of the rows.
-    """
+    """`delete from`, `update`, `merge into`."""
 
     change: RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drop(Command):
-    """`drop table`, `drop view`.
-
-    Attributes:
-        is_view: whether it is to be a view.
-    """
+    """`drop table`, `drop view`."""
 
     is_view: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truncate(Command):
-    """`truncate table`: takes all rows out of it."""
+    """`truncate table`, which removes all rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateSchema(Command):
-    """`create schema`.
+    """`create schema`."""
 
-    Attributes:
-        unsupported: what else it is to be, as SQL has it.
-    """
-
-    unsupported: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()  # clauses that are refused, as written
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropSchema(Command):
-    """`drop schema`.
-
-    Attributes:
-        cascade: whether it goes with everything in it.
-    """
+    """`drop schema`."""
 
     cascade: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alter(Command):
-    """`alter table`, `comment on`: read where it is carried out (`warehouse.alter_statement`)."""
+    """`alter table` and `comment on`, which `warehouse.alter_statement` reads when it runs them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
-    """`show ...`, of which `name` is the schema or relation; empty for the current schema.
-
-    Attributes:
-        what: what is shown.
-        pattern: of the names to show: `*` is any text, `|` is or; empty for all.
-    """
+    """`show ...` of the schema or relation `name`; an empty name is the current schema."""
 
     what: Literal["tables", "table extended", "views", "schemas", "columns", "tblproperties"] = (
         "tables"
     )
-    pattern: str = ""
+    pattern: str = ""  # of names: `*` is any text, `|` is or; empty for all
 
     @property
     def is_of_schema(self) -> bool:
@@ -260,28 +169,19 @@ class Show(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Describe(Command):
-    """`describe table`.
-
-    Attributes:
-        extended: whether more than its columns is shown.
-    """
+    """`describe table`."""
 
     extended: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use(Command):
-    """`use`: the schema of names that have none."""
+    """`use`: sets the schema of names without one."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a statement gave.
+    """The result of a statement."""
 
-    Attributes:
-        columns: (name, Spark's name of the type) of each.
-        rows: their values.
-    """
-
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]  # name and Spark type of each
     rows: tuple[tuple[Any, ...], ...]

@@ -1,4 +1,4 @@
-"""The parts of a condition that all have to be true."""
+"""Splits a condition into the parts that all have to be true."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlglot import exp
 
 
 def conjuncts_of(condition: str) -> list[str]:
-    """Give the parts of a condition in SQL; none if it cannot be read."""
+    """Give the parts of a condition as SQL; none if it is unreadable."""
     try:
         tree = sqlglot.parse_one(condition, dialect="spark")
     except sqlglot.errors.SqlglotError:

@@ -26,7 +26,7 @@ _MORE_CLAUSES = ("LOCATION", "COMMENT", "TBLPROPERTIES", "DEFAULT", "WITH", "SOR
 
 @dataclass
 class _Table:
-    """What is known of a table so far."""
+    """What the reader knows of a table so far."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     constraints: list[TableConstraint] = field(default_factory=list)
@@ -38,11 +38,7 @@ class _Table:
 
 
 def read_table(reader: Reader) -> Command:
-    """Read `create table`, `create or replace table` and `replace table`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `create table`, `create or replace table` and `replace table`."""
     start = reader.at
     or_replace = reader.skip("REPLACE") or (reader.skip("CREATE") and reader.skip("OR", "REPLACE"))
     table = _Table()
@@ -85,7 +81,7 @@ def _begins_query(reader: Reader) -> bool:
 
 
 def _element(reader: Reader, table: _Table) -> None:
-    """A column, or a constraint of the table."""
+    """Read a column or a table constraint."""
     if reader.peek() in _CONSTRAINTS and (reader.peek(1) in ("(", "KEY") or _is_named(reader)):
         _constraint(reader, table, "")
     else:
@@ -117,7 +113,7 @@ def _column(reader: Reader, table: _Table) -> ColumnDefinition:
 
 
 def _constraint(reader: Reader, table: _Table, column: str) -> None:
-    """A constraint of a column or, without one, of the table."""
+    """Read a constraint of a column or, without one, of the table."""
     start = reader.at
     name = reader.part() if reader.skip("CONSTRAINT") else ""
     columns: tuple[str, ...] = (column,) if column else ()
@@ -133,7 +129,7 @@ def _constraint(reader: Reader, table: _Table, column: str) -> None:
     reader.skip("ENFORCED")
     behind = reader.at
     reader.step_to((",", "COMMENT", "CONSTRAINT") if column else (",",))
-    if found is None or reader.at > behind:  # a foreign key, or what is not to be kept
+    if found is None or reader.at > behind:  # a foreign key, or one that is not enforced
         if reader.at == start:
             reader.refuse(f"`{reader.rest()}` is not understood")
         table.unsupported.append(reader.since(start))
@@ -142,7 +138,7 @@ def _constraint(reader: Reader, table: _Table, column: str) -> None:
 
 
 def _clause(reader: Reader, table: _Table) -> None:
-    """What stands between a table's columns and its query."""
+    """Read a clause between a table's columns and its query."""
     start = reader.at
     if reader.skip("USING"):
         table.provider = str(reader.name())
@@ -168,7 +164,7 @@ def _clause(reader: Reader, table: _Table) -> None:
 
 
 def _partition(reader: Reader, table: _Table) -> None:
-    """A partition column, which Hive's way defines here."""
+    """Read a partition column, which Hive's syntax defines here."""
     start = reader.at
     name = reader.name()
     if reader.peek() in (",", ")") and len(name) == 1:
@@ -184,11 +180,7 @@ def _partition(reader: Reader, table: _Table) -> None:
 
 
 def read_view(reader: Reader) -> Command:
-    """Read `create view`, a temporary one or one that is kept.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `create view`, temporary or stored."""
     start = reader.at
     reader.expect("CREATE")
     or_replace = reader.skip("OR", "REPLACE")
@@ -239,7 +231,7 @@ _READ: dict[str, Callable[[Reader], Command]] = {"TABLE": read_table, "VIEW": re
 
 
 def read_create(reader: Reader) -> Command | None:
-    """Read what creates a table or a view; None for what creates anything else."""
+    """Read what creates a table or a view; None for any other `create`."""
     words = [reader.peek(ahead) for ahead in range(6)]
     kinds = [word for word in words if word in ("TABLE", "VIEW", "FUNCTION", "INDEX", "SCHEMA")]
     known = {"CREATE", "OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP", "EXTERNAL"}

@@ -1,4 +1,4 @@
-"""Reads `insert`, one or several behind one `from`."""
+"""Reads `insert`, one or several after one `from`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
 
 def read_insert(reader: Reader, ctes: str = "") -> Insert:
-    """Read one insert.
-
-    Args:
-        reader: stands before it.
-        ctes: what is before that: `with ...`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read one insert; `ctes` is the text of the `with` before it."""
     found = _head(reader)
     if found["replace_on"] and reader.peek() == "(":
         start = reader.at
@@ -33,15 +25,7 @@ def read_insert(reader: Reader, ctes: str = "") -> Insert:
 
 
 def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
-    """Read `from ... insert ... insert ...`; each has the rows of `from`.
-
-    Args:
-        reader: stands before `from`.
-        ctes: what is before that: `with ...`.
-
-    Raises:
-        ConfigurationError: it is not understood.
-    """
+    """Read `from ... insert ... insert ...`, whose inserts share the relations of `from`."""
     start = reader.at
     rows = reader.clause("INSERT")
     rows = f"{ctes}\n{rows}" if ctes else rows
@@ -56,7 +40,7 @@ def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
 
 
 def _head(reader: Reader) -> dict[str, object]:
-    """What is before an insert's query."""
+    """Read what is before an insert's query."""
     reader.expect("INSERT")
     if reader.peek() == "WITH":
         reader.refuse(
@@ -114,12 +98,12 @@ def _partition(reader: Reader) -> dict[str, str]:
 
 
 def _is_query(reader: Reader) -> bool:
-    """Whether parentheses hold a query, and no names of columns."""
+    """Whether parentheses hold a query rather than names of columns."""
     return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
 
 
 def _replaced(reader: Reader, found: dict[str, object]) -> None:
-    """Which rows give way to the new ones."""
+    """Read which rows the new ones replace."""
     if not reader.skip("REPLACE"):
         return
     if found["partition"]:
@@ -139,9 +123,9 @@ _STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
 def _without_default(query: str) -> str:
-    """A query's text with null for `default`, which no column has another of.
+    """Replace `default` by null among the values of VALUES or of the SELECT that gives the rows.
 
-    It may stand alone among the values of VALUES, or of the SELECT that gives the rows.
+    No column has another default.
     """
     tokens = tokenize(query)
     is_values, depth, places = bool(tokens) and tokens[0].word == "VALUES", 0, []

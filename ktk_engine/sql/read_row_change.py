@@ -1,7 +1,4 @@
-"""Reads `delete from`, `update` and `merge into`.
-
-Expressions are cut out by their places, so that Spark gets each exactly as it was written.
-"""
+"""Reads `delete from`, `update` and `merge into`; Spark gets each expression exactly as written."""
 
 from __future__ import annotations
 
@@ -19,18 +16,7 @@ VERBS = ("DELETE", "UPDATE", "MERGE")
 
 
 def read_row_change(reader: Reader, ctes: str = "") -> tuple[Name, RowChange]:
-    """Read a statement that changes rows.
-
-    Args:
-        reader: stands before its verb.
-        ctes: what is before that: `with ...`.
-
-    Returns:
-        The relation, and what becomes of its rows.
-
-    Raises:
-        ConfigurationError: it is not understood, or asks for something that is not supported.
-    """
+    """Read a statement that changes rows; `ctes` is the text of the `with` before it."""
     verb = reader.peek()
     if ctes and verb != "MERGE":
         _refuse(f"WITH before {verb}: put the query into the condition")
@@ -40,17 +26,7 @@ def read_row_change(reader: Reader, ctes: str = "") -> tuple[Name, RowChange]:
 
 
 def read_action(kind: Kind, text: str, alias: str, condition: str = "") -> Clause:
-    """Read what follows `then` in a clause of a merge.
-
-    Args:
-        kind: which rows it is about.
-        text: for instance `delete` or `update set n = 0`.
-        alias: the name by which expressions know the stored rows.
-        condition: which of these rows; empty for all.
-
-    Raises:
-        ConfigurationError: it is no such action.
-    """
+    """Read what follows `then` in a clause of a merge, such as `update set n = 0`."""
     reader = Reader(text)
     if reader.peek() not in ("DELETE", "UPDATE"):
         _refuse(f"the action `{text}`: it is `delete` or `update set column = ...`")
@@ -83,7 +59,7 @@ def _where(reader: Reader) -> str:
 
 
 def _condition(reader: Reader, *ends: str) -> str:
-    """A condition as it was written; null alone has no type, and is true for no row."""
+    """A condition as written; a bare null has no type, and is true for no row."""
     text = reader.expression(*ends)
     return "cast(null as boolean)" if text.upper() == "NULL" else text
 
@@ -118,7 +94,7 @@ def _merge(reader: Reader) -> tuple[Name, RowChange]:
 
 
 def _source(reader: Reader) -> tuple[str, str]:
-    """The source of a merge as it was written, and how expressions call it."""
+    """The source of a merge as written, and its name in expressions."""
     start = reader.at
     called = ""
     if reader.peek() == "(":
@@ -130,7 +106,7 @@ def _source(reader: Reader) -> tuple[str, str]:
 
 
 def _clause(reader: Reader, name: Name, alias: str) -> Clause:
-    """Read a clause of a merge, behind its `when`."""
+    """Read a clause of a merge, after its `when`."""
     kind: Kind = "matched"
     if reader.skip("NOT"):
         reader.expect("MATCHED")
@@ -206,7 +182,7 @@ def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 
 
 def _value(reader: Reader, *ends: str) -> str:
-    """An expression; columns have no other default than null."""
+    """An expression; the only default of a column is null."""
     if reader.peek() == "DEFAULT" and reader.peek(1) in (",", ")", "", *ends):
         reader.take()
         return "null"
@@ -214,7 +190,7 @@ def _value(reader: Reader, *ends: str) -> str:
 
 
 def _column(reader: Reader, relation: Name, alias: str) -> str:
-    """A column's name, which may be qualified by the table's."""
+    """A column's name, perhaps qualified by the table's."""
     found = reader.name()
     if found.key[:-1] not in ((), Name([alias]).key, relation.key):
         _refuse(
@@ -225,7 +201,7 @@ def _column(reader: Reader, relation: Name, alias: str) -> str:
 
 
 def _check_last(clauses: Sequence[Clause]) -> None:
-    """A clause without a condition leaves nothing for those of its kind behind it."""
+    """Refuse a clause after one of its kind without a condition, because it would get no row."""
     for index, clause in enumerate(clauses):
         if not clause.condition and clause.kind in {item.kind for item in clauses[index + 1 :]}:
             _refuse(

@@ -1,4 +1,4 @@
-"""Steps over the tokens of a statement; each has to be understood, or the statement is refused."""
+"""Steps over the tokens of a statement, and refuses it if it does not understand one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktk_engine.sql.references import Reference, find_ctes, find_references, rea
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 from ktk_engine.types.identifier import Identifier, Name
 
-# dbt puts one before each statement.
+# dbt puts one at the start of each statement.
 _LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
 _LONGEST_QUOTE = 300
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -20,15 +20,10 @@ _T = TypeVar("_T")
 
 
 class Reader:
-    """Steps over the tokens of one statement.
+    """A cursor over the tokens of one statement that notes each relation it reads.
 
-    Attributes:
-        sql: the statement.
-        tokens: its tokens; a semicolon behind them is left out.
-        at: index of the next one.
-        references: the relations that were read so far, in order.
-        ctes: names of queries that `with` gave.
-        called: how expressions call the relation that the statement is about.
+    `at` is the index of the next token. `ctes` has the names that `with` defines, and `called` is
+    the name of the statement's relation in expressions.
     """
 
     def __init__(self, sql: str, tokens: Sequence[Token] | None = None) -> None:
@@ -42,7 +37,7 @@ class Reader:
         self.called = ""
 
     def peek(self, ahead: int = 0) -> str:
-        """A coming word in upper case, or a sign; empty for all else."""
+        """The word ahead in upper case, or a sign; empty for anything else."""
         place = self.at + ahead
         return self.tokens[place].word if place < len(self.tokens) else ""
 
@@ -56,24 +51,24 @@ class Reader:
         return self.next is not None and self.next.kind == kind
 
     def skip(self, *words: str) -> bool:
-        """Step over words if they are the next ones."""
+        """Step over words if they come next."""
         found = all(self.peek(ahead) == word for ahead, word in enumerate(words))
         self.at += len(words) if found else 0
         return found
 
     def skip_any(self, *words: str) -> str:
-        """Step over one of some words; empty if none of them is the next."""
+        """Step over one of some words; empty if none comes next."""
         found = self.peek() if self.peek() in words else ""
         self.at += bool(found)
         return found
 
     def expect(self, *words: str) -> None:
-        """Step over words that have to come now."""
+        """Step over words that have to come next."""
         if not self.skip(*words):
             self.refuse(f"expected `{' '.join(words).lower()}` {self.where()}")
 
     def take(self) -> Token:
-        """Step over the next token, whatever it is."""
+        """Step over the next token of any kind."""
         token = self.next
         if token is None:
             self.refuse("it ends too early")
@@ -88,7 +83,7 @@ class Reader:
         return name_of(self.sql, token)
 
     def name(self) -> Name:
-        """A name with dots; parts may stand in backticks."""
+        """A dotted name, whose parts may be in backticks."""
         if self.peek() == "IDENTIFIER" and self.peek(1) == "(":
             return self._name_of_text()
         parts = [self.part()]
@@ -106,11 +101,7 @@ class Reader:
         return found
 
     def relation(self, *behind: str) -> Name:
-        """The name of a relation, which is noted; an alias is left to be read.
-
-        Args:
-            behind: words that may follow it, and are no alias.
-        """
+        """Read and note a relation's name; the words `behind` are keywords here, not an alias."""
         start = self.take()
         self.at -= 1
         name = self.name()
@@ -123,13 +114,13 @@ class Reader:
         return name
 
     def target(self, *behind: str) -> Name:
-        """The relation that a statement is about, with its alias; see `relation`."""
+        """The relation that a statement changes, with its alias; see `relation`."""
         name = self.relation(*behind)
         self.called = self.alias(*behind) or name[-1]
         return name
 
     def step_over(self) -> None:
-        """Step over parentheses, with what is between them: the relations there are noted."""
+        """Step over parentheses, and note the relations in them."""
         start, depth = self.at, 0
         while self.next is not None:
             depth += (self.peek() in _OPENING) - (self.peek() in _CLOSING)
@@ -139,7 +130,7 @@ class Reader:
         self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
 
     def alias(self, *behind: str) -> str:
-        """Another name for what was read; empty if there is none."""
+        """An alias of what was just read; empty without one."""
         if self.skip("AS"):
             return self.part()
         if self.next is None or self.next.kind not in ("word", "quoted") or self.peek() in behind:
@@ -147,7 +138,7 @@ class Reader:
         return self.part()
 
     def text(self) -> str:
-        """A text in quotes; those beside each other are one."""
+        """A string literal; adjacent ones are one."""
         start = self.at
         while self.is_next("text"):
             self.at += 1
@@ -156,7 +147,7 @@ class Reader:
         return text_of(self.sql, self.tokens[start : self.at])
 
     def property(self) -> tuple[str, str]:
-        """A property and its value: `'key' = 'value'`, of which the sign may be left out."""
+        """A property and its value: `'key' = 'value'`, where the sign is optional."""
         key = self.key()
         self.skip("=")
         return key, self._value()
@@ -171,7 +162,7 @@ class Reader:
         return found
 
     def key(self) -> str:
-        """A property's name: a text, or words with dots."""
+        """A property's name: a string literal or a dotted name."""
         return self.text() if self.is_next("text") else ".".join(self.name())
 
     def _value(self) -> str:
@@ -185,7 +176,7 @@ class Reader:
         return sign + self.sql[token.start : token.end]
 
     def listed(self, read: Callable[[], _T]) -> list[_T]:
-        """Things between commas, in parentheses or not."""
+        """A comma-separated list, with or without parentheses."""
         closed = self.skip("(")
         found = [read()]
         while self.skip(","):
@@ -195,13 +186,13 @@ class Reader:
         return found
 
     def parenthesized(self, read: Callable[[], _T]) -> list[_T]:
-        """Things between commas in parentheses."""
+        """A comma-separated list in parentheses."""
         if self.peek() != "(":
             self.refuse(f"expected `(` {self.where()}")
         return self.listed(read)
 
     def type(self, *ends: str) -> str:
-        """The text of a type, up to one of some words, a comma or what closes a list."""
+        """The text of a type, up to one of some words, a comma or the end of a list."""
         start, depth = self.at, 0
         while self.next is not None:
             word = self.peek()
@@ -214,9 +205,9 @@ class Reader:
         return self.since(start)
 
     def expression(self, *ends: str) -> str:
-        """An expression as it was written, up to one of some words or the end.
+        """Cut out an expression as written, up to one of some words or the end.
 
-        Words in parentheses, in `case ... end` and in names end nothing.
+        Words in parentheses, in `case ... end` and in names do not end it.
         """
         start = self.at
         self.step_to(ends)
@@ -226,7 +217,7 @@ class Reader:
         return self.since(start)
 
     def step_to(self, ends: Collection[str]) -> None:
-        """Step to one of some words, or to a parenthesis that closes what is around."""
+        """Step to one of some words, or to the parenthesis that closes this level."""
         depth = cases = 0
         while self.at < len(self.tokens):
             word = self.peek()
@@ -250,7 +241,7 @@ class Reader:
             self.at += 1
 
     def _is_query_ahead(self) -> bool:
-        """Whether parentheses hold a query that is no part of the expression before it."""
+        """Whether parentheses hold a query that is not part of the expression before it."""
         before = self.tokens[self.at - 1] if self.at else None
         if before is None or self.peek(1) not in _QUERY:
             return False
@@ -262,14 +253,14 @@ class Reader:
         return self.peek() == "FROM" and before == "DISTINCT"
 
     def clause(self, end: str) -> str:
-        """A part of a query as it was written, up to a word or the end."""
+        """A part of a query as written, up to a word or the end."""
         start = self.at
         self.step_to((end,))
         self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
         return self.since(start)
 
     def query(self) -> str:
-        """The rest, which is a query."""
+        """The rest of the statement, as a query."""
         start, ahead = self.at, 0
         if self.peek() == "WITH":
             ahead, _, _ = find_ctes(self.sql, self.tokens[start:])
@@ -280,37 +271,33 @@ class Reader:
         return self.since(start)
 
     def since(self, start: int) -> str:
-        """The text from a token up to the next one; what is between may be a comment."""
+        """The text from a token up to the next one, with comments."""
         if start == self.at:
             return ""
         return self.sql[self.tokens[start].start : self.tokens[self.at - 1].end]
 
     def end(self) -> None:
-        """Refuse what is left: nothing of a statement is dropped."""
+        """Refuse tokens that are left: no part of a statement is ignored."""
         if self.next is not None:
             self.refuse(f"`{self.rest()}` is not understood")
 
     def where(self) -> str:
-        """Say where the reader stands."""
+        """Describe the position, for messages."""
         return f"before `{self.rest()}`" if self.next is not None else "at the end"
 
     def rest(self) -> str:
-        """The text that was not read yet."""
+        """The text that is still unread."""
         return _short(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
     def refuse(self, reason: object) -> NoReturn:
-        """Refuse the statement.
-
-        Raises:
-            ConfigurationError: always.
-        """
+        """Raise a `ConfigurationError` that quotes the statement."""
         said = _short(_LEADING_COMMENT.sub("", self.sql).strip())
         raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
 
 
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
 _BEFORE_SUBQUERY = frozenset({"IN", "EXISTS", "ANY", "SOME", "ALL", "NOT", "AND", "OR", "LIKE"})
-# A word before one of these is a name, whatever it is elsewhere.
+# Before one of these, any word is a name.
 _BEHIND_NAME = frozenset({"", ",", ")", "=", ".", "AND", "OR", "IS", "IN"})
 
 

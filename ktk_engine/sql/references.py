@@ -1,8 +1,8 @@
 """Finds the places of a statement where relations are named.
 
-It knows the part of Spark's grammar that says where a relation stands: behind FROM, JOIN and commas
-between relations, `table x`, and `table(x)` among the arguments of a function. Expressions are
-stepped over. There is no tree and no recursion, so neither long lists nor deep nesting cost much.
+It knows the part of Spark's grammar that places relations: after FROM, JOIN and the commas between
+relations, in `table x`, and in `table(x)` as an argument of a function. It skips expressions, and
+builds no tree and does not recurse, so long lists and deep nesting are cheap.
 """
 
 from __future__ import annotations
@@ -17,75 +17,54 @@ from ktk_engine.types.identifier import Identifier, Name
 
 @dataclass(frozen=True)
 class Reference:
-    """One place of a statement where a relation is named.
+    """One place of a statement where a relation is named."""
 
-    Attributes:
-        parts: the name, unquoted: schema and name, the name alone, or an address before
-            both (`source_address`).
-        start: index of its first character in the statement.
-        end: index behind its last character, and its version's.
-        aliased: whether the statement gives it an alias, or cannot take one there.
-        version: what `version as of` says; None if the statement has none there.
-        timestamp: the expression of `timestamp as of`, a literal as `DATE '...'`; empty if there
-            is none.
-        alias_at: where an alias would stand, behind a sample.
-    """
-
-    parts: Name
+    parts: Name  # unquoted: name, schema and name, or an address before both (`source_address`)
     start: int
-    end: int
-    aliased: bool
-    version: str | None = None
+    end: int  # after the name and its version
+    aliased: bool  # the statement gives it an alias, or allows none here
+    version: str | None = None  # what `version as of` says; None without one
+    # expression of `timestamp as of`, a literal as `DATE '...'`; empty without one
     timestamp: str = ""
-    alias_at: int = -1
+    alias_at: int = -1  # where an alias would go, after a sample
 
 
 class _State(Enum):
     QUERY = auto()  # a query may begin
     RELATION = auto()  # a relation is expected
-    FROM = auto()  # behind a relation
-    VALUES = auto()  # in a list of rows behind FROM
+    FROM = auto()  # after a relation
+    VALUES = auto()  # in a list of rows after FROM
     WITH = auto()  # a query with a name is expected
     ELSE = auto()  # anything else
 
 
 @dataclass
 class _Level:
-    """What is between two parentheses.
-
-    Attributes:
-        state: what comes next.
-        ctes: names of queries that can be named here.
-        is_query: whether FROM begins a clause here; otherwise it is a part of a function.
-        arguments: whether these are the arguments of a function.
-        is_table: whether the next relation stands behind `table`, where it has no alias.
-        recursive: whether queries that `with` names here may name themselves.
-        defines: the query's name, if it is one of those; None for all others.
-    """
+    """The state of the scan between two parentheses."""
 
     state: _State
-    ctes: frozenset[Identifier] = frozenset()
-    is_query: bool = False
-    arguments: bool = False
-    is_table: bool = False
-    recursive: bool = False
-    defines: Identifier | None = None
+    ctes: frozenset[Identifier] = frozenset()  # names of queries that can be used here
+    is_query: bool = False  # FROM starts a clause here; otherwise it is part of a function
+    arguments: bool = False  # these are the arguments of a function
+    is_table: bool = False  # the next relation follows `table`, where it has no alias
+    recursive: bool = False  # queries that `with` defines here may use their own names
+    defines: Identifier | None = None  # the name if this is a query of `with`
 
     @property
     def is_argument(self) -> bool:
-        """Whether a relation here is an argument: it has no alias, and no other follows it."""
+        """Whether a relation here is an argument: no alias, and no other relation follows."""
         return self.arguments and not self.is_query
 
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _QUERY = frozenset({"SELECT", "MAP", "REDUCE"})
 _SET = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
-# What ends the relations of FROM.
+# What ends the list of relations of FROM.
 _BEHIND_FROM = frozenset(
     {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT"}
     | {"OFFSET", "SELECT", "QUALIFY"}
 )
-# What may stand behind a relation and is no alias.
+# Words after a relation that are not its alias.
 _NO_ALIAS = frozenset(
     {"JOIN", "CROSS", "INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF"}
     | {"LATERAL", "ON", "USING", "PIVOT", "UNPIVOT", "SET", "WHEN", "INSERT", "|>"}
@@ -94,14 +73,7 @@ _NO_ALIAS = frozenset(
 
 @dataclass
 class _Scan:
-    """Steps over tokens once.
-
-    Attributes:
-        sql: the statement.
-        tokens: those to step over.
-        at: the next one.
-        found: the places so far.
-    """
+    """A single pass over the tokens."""
 
     sql: str
     tokens: Sequence[Token]
@@ -110,17 +82,17 @@ class _Scan:
     levels: list[_Level] = field(default_factory=list)
 
     def word(self, ahead: int = 0) -> str:
-        """A coming word or sign; empty behind the last."""
+        """The word or sign ahead; empty at the end."""
         place = self.at + ahead
         return self.tokens[place].word if 0 <= place < len(self.tokens) else ""
 
     def is_name(self, ahead: int = 0) -> bool:
-        """Whether a coming token may be a name."""
+        """Whether the token ahead may be a name."""
         place = self.at + ahead
         return place < len(self.tokens) and self.tokens[place].kind in ("word", "quoted")
 
     def run(self, ctes: frozenset[Identifier], only_with: bool = False) -> None:
-        """Step over all tokens, or over `with ...` and the queries with names."""
+        """Step over all tokens, or over `with ...` and the queries that it names."""
         self.levels = [_Level(_State.QUERY, ctes)]
         while self.at < len(self.tokens):
             level, token = self.levels[-1], self.tokens[self.at]
@@ -165,7 +137,7 @@ class _Scan:
         self.levels.append(new)
 
     def close(self) -> None:
-        """Step out of parentheses; of ones that nothing opened, Spark says what is wrong."""
+        """Step out of parentheses; Spark reports those that were never opened."""
         if len(self.levels) > 1:
             closed = self.levels.pop()
             if closed.defines is not None:
@@ -175,7 +147,7 @@ class _Scan:
                 self.at += self.word(1) == ","
 
     def plain(self, level: _Level) -> None:
-        """A part of a name, which is no keyword."""
+        """A part of a name that is no keyword."""
         if level.state is _State.QUERY:
             level.state = _State.ELSE
 
@@ -199,7 +171,7 @@ class _Scan:
         self.at += 1
 
     def cte(self, level: _Level, token: Token) -> None:
-        """A query with a name: step into it."""
+        """Step into a query of `with`."""
         name = Identifier(name_of(self.sql, token))
         depth = 0
         while self.at + 1 < len(self.tokens):
@@ -213,7 +185,7 @@ class _Scan:
         self.levels.append(_Level(_State.QUERY, ctes, defines=name))
 
     def clause(self, level: _Level, token: Token) -> None:
-        """A token of a query that is no relation."""
+        """Read a token of a query outside of relations."""
         word = token.word
         in_from = level.state in (_State.FROM, _State.VALUES)
         if word in _SET:
@@ -240,7 +212,7 @@ class _Scan:
         return before in (",", ":", "SELECT")
 
     def _begins_relation(self, level: _Level, word: str) -> bool:
-        """Whether a word has a relation behind it."""
+        """Whether a relation follows a word."""
         if word == "JOIN":
             return level.is_query or level.state in (_State.FROM, _State.VALUES)
         if word == ",":
@@ -248,7 +220,7 @@ class _Scan:
         return word == "TABLE" and level.is_argument and self.is_name(1)
 
     def _is_alias(self, token: Token) -> bool:
-        """Whether a list of rows ends here: a name behind a value."""
+        """Whether a list of rows ends here: a name follows a value."""
         if token.word == "AS":
             return True
         before = self.tokens[self.at - 1]
@@ -257,7 +229,7 @@ class _Scan:
         )
 
     def relation(self, level: _Level) -> None:
-        """What stands where a relation is expected."""
+        """Read what comes where a relation is expected."""
         token, word = self.tokens[self.at], self.word()
         is_part = self.word(1) == "."
         behind = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
@@ -285,7 +257,7 @@ class _Scan:
         return self.word(1) == "(" or (self.is_name(1) and self.word(2) in (".", "("))
 
     def by_text(self, level: _Level) -> None:
-        """`identifier('schema.name')`; only Spark can compute anything else."""
+        """`identifier('schema.name')`; only Spark can compute any other argument."""
         start, texts = self.at, []
         place = start + 2
         while place < len(self.tokens) and self.tokens[place].kind == "text":
@@ -301,7 +273,7 @@ class _Scan:
             self.add(level, parts, self.tokens[start].start)
 
     def named(self, level: _Level) -> None:
-        """A name with dots, or a function."""
+        """Read a dotted name, or a function."""
         start = self.at
         parts = [name_of(self.sql, self.tokens[start])]
         self.at += 1
@@ -312,7 +284,7 @@ class _Scan:
             self.add(level, Name(parts), self.tokens[start].start)
 
     def add(self, level: _Level, parts: Name, start: int) -> None:
-        """Note a name with what stands behind it."""
+        """Note a name with the clauses after it."""
         version, timestamp = self.moment()
         end = self.tokens[self.at - 1].end
         alias_at = end
@@ -328,7 +300,7 @@ class _Scan:
         self.found.append(Reference(parts, start, end, aliased, version, timestamp, alias_at))
 
     def parenthesized(self) -> None:
-        """Step over parentheses, with what is between them."""
+        """Step over parentheses and their contents."""
         depth = 0
         while self.at < len(self.tokens):
             depth += (self.word() in _OPENING) - (self.word() in _CLOSING)
@@ -337,7 +309,7 @@ class _Scan:
                 break
 
     def moment(self) -> tuple[str | None, str]:
-        """What `version as of` and `timestamp as of` say behind a name."""
+        """Read `version as of` and `timestamp as of` after a name."""
         skipped = 1 if self.word() == "FOR" else 0
         word = self.word(skipped)
         if self.word(skipped + 1) != "AS" or self.word(skipped + 2) != "OF":
@@ -354,7 +326,7 @@ class _Scan:
         return None, ""
 
     def instant(self) -> str:
-        """Step over an expression of a time: what is no literal is refused where it matters."""
+        """Step over an expression of a time; whether it is a literal is checked when it matters."""
         start = self.at
         kind = f"{self.word()} " if self.word() in _TIMES else ""
         self.at += bool(kind)
@@ -376,11 +348,7 @@ _BEHIND_MOMENT = _NO_ALIAS | _CLOSING | {",", "AS", ";", "TABLESAMPLE"}
 
 
 def read_name(text: str) -> Name | None:
-    """Read a name with dots; None if the text is none.
-
-    Args:
-        text: for instance `schema.name`, parts perhaps in backticks.
-    """
+    """Read a dotted name such as `schema.name`, with or without backticks; None if it is none."""
     tokens = tokenize(text)
     names, dots = tokens[::2], tokens[1::2]
     if len(tokens) % 2 == 0 or any(dot.word != "." for dot in dots):
@@ -393,16 +361,7 @@ def read_name(text: str) -> Name | None:
 def find_references(
     sql: str, tokens: Sequence[Token], ctes: frozenset[Identifier] = frozenset()
 ) -> list[Reference]:
-    """Find the relations that a query or an expression names.
-
-    Args:
-        sql: the statement.
-        tokens: those of the query.
-        ctes: names of queries that may be named in it.
-
-    Returns:
-        The places in order; names of queries of `with` are none.
-    """
+    """Find the relations that a query or an expression names, in order, without names in `ctes`."""
     scan = _Scan(sql, tokens)
     scan.run(ctes)
     return scan.found
@@ -411,15 +370,7 @@ def find_references(
 def find_ctes(
     sql: str, tokens: Sequence[Token]
 ) -> tuple[int, list[Reference], frozenset[Identifier]]:
-    """Read `with` and the queries that it gives names.
-
-    Args:
-        sql: the statement.
-        tokens: its tokens, of which `with` is the first.
-
-    Returns:
-        How many tokens that are, the relations that the queries name, and their own names.
-    """
+    """Read `with`: the number of its tokens, the relations it names, and the names it defines."""
     scan = _Scan(sql, tokens)
     scan.run(frozenset(), only_with=True)
     return scan.at, scan.found, scan.levels[0].ctes

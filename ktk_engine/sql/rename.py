@@ -1,4 +1,4 @@
-"""Puts other names in the places of relations."""
+"""Replaces the names of relations in a statement."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from ktk_engine.types.quote import quote_identifier
 
 
 def rename(sql: str, names: Mapping[Reference, str]) -> str:
-    """Put other names in the places of relations.
+    """Replace names of relations; the old name becomes the alias where the statement gives none.
 
-    Where the statement gives no alias, the old name becomes the alias, so that its columns can
-    still be qualified by it: `weather.temp`, and also `analytics.weather.temp`, which is what
-    `{{ ref('weather') }}.temp` compiles to.
-
-    Args:
-        sql: the statement.
-        names: place -> the name of a temporary view; other places stay as they are.
-
-    Returns:
-        The statement's text.
+    So columns can still be qualified by it: `weather.temp`, and also `analytics.weather.temp`,
+    which `{{ ref('weather') }}.temp` compiles to.
     """
     changes: dict[int, tuple[int, str]] = {}
     plain: set[Name] = set()
@@ -55,7 +47,7 @@ def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, s
     tokens = tokenize(sql)
     for index, token in enumerate(tokens):
         if token.word != "." or index == 0 or (index > 1 and tokens[index - 2].word == "."):
-            continue  # the first dot of a name is looked at
+            continue  # only the first dot of a name counts
         for length in lengths:
             words = tokens[index - 1 : index - 1 + 2 * length : 2]
             dots = tokens[index : index + 2 * length : 2]

@@ -1,7 +1,7 @@
-"""What `delete from`, `update` and `merge into` want to do to the rows of a dataset.
+"""What `delete from`, `update` and `merge into` do to the rows of a dataset.
 
-All three are one thing: stored rows meet those of a source (of which a delete or an update has
-none), and the first clause whose condition is true says what becomes of each row.
+All three match stored rows with those of a source, which a delete or an update lacks. The first
+clause whose condition is true decides what happens to each row.
 """
 
 from __future__ import annotations
@@ -17,45 +17,26 @@ Verb = Literal["delete", "update", "merge"]
 
 @dataclass(frozen=True)
 class Clause:
-    """What becomes of some rows.
-
-    Attributes:
-        kind: stored rows that a source row matches, source rows that match no stored row, or
-            stored rows that no source row matches.
-        action: `insert` for source rows, `update` and `delete` for stored ones.
-        condition: an SQL expression; where it is not true, the next clause is asked. Empty for
-            every row.
-        values: column -> SQL expression of its new value; None takes all of them from the
-            source's columns of their names (`set *`, `insert *`).
-    """
+    """What happens to some rows."""
 
     kind: Kind
-    action: Action
-    condition: str = ""
+    action: Action  # `insert` for source rows, `update` and `delete` for stored ones
+    condition: str = ""  # an SQL expression; empty for every row
+    # column -> SQL expression; None takes the source's columns of the same names (`set *`)
     values: Mapping[str, str] | None = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """A change of rows.
-
-    Attributes:
-        verb: the statement's.
-        target: the name by which expressions know the stored rows.
-        clauses: in order.
-        source: the name by which they know the source's rows; empty if there is no source.
-        using: what the source is, as written after `using`, with its alias.
-        on: an SQL expression: which source rows match a stored row.
-        ctes: what is before the statement: `with ...`, which the source may name.
-    """
+    """A change of rows."""
 
     verb: Verb
-    target: str
+    target: str  # name of the stored rows in expressions
     clauses: tuple[Clause, ...]
-    source: str = ""
-    using: str = ""
-    on: str = ""
-    ctes: str = ""
+    source: str = ""  # name of the source's rows in expressions; empty without a source
+    using: str = ""  # the source as written after `using`, with its alias
+    on: str = ""  # SQL expression that matches source rows with stored rows
+    ctes: str = ""  # the `with` before the statement, whose names `using` may use
 
     def of(self, kind: Kind) -> tuple[Clause, ...]:
         """The clauses on one kind of rows."""
@@ -63,12 +44,12 @@ class RowChange:
 
     @property
     def deletes_all_matched(self) -> bool:
-        """Whether matching is enough to go, so that several source rows may match one row."""
+        """Whether every matching row is deleted, so that several source rows may match one row."""
         matched = self.of("matched")
         return bool(matched) and matched[0].action == "delete" and not matched[0].condition
 
     def __str__(self) -> str:
-        """Give what the log says of it: the verb, and which rows."""
+        """Give the verb and the affected rows, for the log."""
         if self.verb == "merge":
             return f"merge on {self.on}"
         where = self.clauses[0].condition

@@ -1,4 +1,4 @@
-"""Reads a statement: what it wants, and where it names relations.
+"""Reads what a statement does and where it names relations.
 
 See docs/design/statements.md, Read a statement.
 """
@@ -71,46 +71,35 @@ _SPARKS: Mapping[tuple[str, ...], str | Remedy] = {
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that was read.
-
-    Attributes:
-        sql: its text.
-        command: what it wants; None for a query, which only reads.
-        references: the relations that it reads or changes rows of, in order.
-        query: the text of its query: the statement itself, or the one that gives a command rows;
-            empty if there is none. It names the same relations in the same order.
-    """
+    """A parsed statement."""
 
     sql: str
-    command: Command | None = None
+    command: Command | None = None  # None for a query
+    # relations whose rows it reads or changes, in order
     references: tuple[Reference, ...] = field(default=(), repr=False)
+    # the statement's query, with the same relations in the same order; empty without one
     query: str = field(default="", repr=False)
 
     @property
     def is_query(self) -> bool:
-        """Whether it only reads; commands run as soon as Spark sees them."""
+        """Whether it only reads; Spark runs commands as soon as it gets them."""
         return self.command is None
 
     @property
     def creates(self) -> Name:
-        """Name of the temporary view that it creates, as other statements name it; or empty."""
+        """Name of the temporary view that it creates, as other statements name it; else empty."""
         return self.command.name if isinstance(self.command, TemporaryView) else NO_NAME
 
 
 def read_statements(sql: str) -> list[Statement]:
-    """Read statements with semicolons between them; see `read_statement`."""
+    """Read statements separated by semicolons; see `read_statement`."""
     return [read_statement(part) for part in split_statements(sql)]
 
 
 def read_statement(sql: str) -> Statement:
-    """Read a statement.
+    """Read one statement; what is not understood becomes `Other` with the reason.
 
-    Args:
-        sql: one statement.
-
-    Returns:
-        What is not understood is `Other`, with the reason: it is for others to say what is wrong
-        with it, unless it is about a relation of a store.
+    Spark reports what is wrong with it, unless it is about a relation of a store.
     """
     reader = Reader(sql)
     try:
@@ -120,7 +109,7 @@ def read_statement(sql: str) -> Statement:
 
 
 def mentioned(sql: str) -> Iterator[Name]:
-    """Give all names of two parts that stand anywhere in a statement, in its texts too."""
+    """Give all names of two parts anywhere in a statement, even in its string literals."""
     tokens = tokenize(sql)
     for index, token in enumerate(tokens):
         if token.kind == "text":
@@ -166,7 +155,7 @@ def _read(reader: Reader) -> Statement:
 
 
 def _is_insert(reader: Reader) -> bool:
-    """Whether `from ...` is followed by inserts."""
+    """Whether inserts follow `from ...`."""
     start = reader.at
     reader.step_to(("INSERT", "SELECT"))
     found, reader.at = reader.peek() == "INSERT", start
@@ -185,7 +174,7 @@ def _other(reader: Reader) -> Other:
 
 
 def _first_words(reader: Reader) -> str:
-    """The verb of a statement, as people say it."""
+    """The verb of a statement, for messages."""
     words = [token.word for token in reader.tokens[:2] if token.kind == "word"]
     return " ".join(words) if words and (words[0],) in _SPARKS else "".join(words[:1])
 
@@ -240,7 +229,7 @@ def _alter(reader: Reader) -> Command | None:
         word, name = "COMMENT ON COLUMN", Name(reader.name()[:-1])
     else:
         return None
-    reader.at = len(reader.tokens)  # read by the one that carries it out
+    reader.at = len(reader.tokens)  # read when it runs
     return Alter(word, name)
 
 
@@ -267,7 +256,7 @@ def _explain(reader: Reader) -> Command | None:
 
 
 def _query_of(reader: Reader, start: int, word: str) -> Command | None:
-    """A command that looks at a query; None in front of anything else."""
+    """Read a command that analyzes a query; None before anything else."""
     inner = reader.sql[reader.next.start :] if reader.next is not None else ""
     if reader.peek() not in (*_QUERY, "WITH") or not read_statement(inner).is_query:
         reader.at = start

@@ -1,8 +1,8 @@
 """The tokens of SQL, as Spark's lexer has them.
 
-They are cut by one regular expression, so that their places are exact whatever the text holds.
-sqlglot's tokenizer differs from Spark's: it ends a comment at a line feed behind a backslash, and
-changes with its versions.
+One regular expression cuts them, so their positions are exact for any text. sqlglot's tokenizer
+differs from Spark's: it ends a comment at a line feed after a backslash, and changes with its
+versions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["word", "quoted", "text", "number", "sign"]
 
-# What the next token is. Comments and blanks are stepped over; a hint is a comment to us. Words
-# may begin with a digit; a number is one only if no letter follows it.
+# The kind of the next token. Comments and blanks are skipped, and a hint counts as a comment.
+# Words may begin with a digit; it is a number only if no letter follows.
 _TOKEN = re.compile(
     r"""
     [\s\u00a0]++ | --(?:\\\n|[^\r\n])*+
@@ -34,27 +34,16 @@ _COMMENT_SIGN = re.compile(r"/\*|\*/")
 
 
 class Token(NamedTuple):
-    """A word, a quoted name, a text, a number or a sign.
-
-    Attributes:
-        kind: which of them; a text is a string literal.
-        start: where it begins.
-        end: where what is behind it begins.
-        word: a word in upper case, or a sign; empty for everything else.
-    """
+    """A word, a quoted name, a string literal, a number or a sign."""
 
     kind: Kind
     start: int
     end: int
-    word: str
+    word: str  # in upper case, or a sign; empty for the other kinds
 
 
 def tokenize(sql: str) -> list[Token]:
-    """Cut a text into tokens, without blanks and comments.
-
-    Args:
-        sql: any text; a quote that nothing closes is a sign.
-    """
+    """Cut any text into tokens, without blanks and comments; an unclosed quote is a sign."""
     found: list[Token] = []
     match, at, end = _TOKEN.match, 0, len(sql)
     while at < end:
@@ -71,7 +60,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def _end_of_comment(sql: str, at: int) -> int:
-    """Where a comment ends, which may hold others; one that nothing closes takes all."""
+    """Where a comment ends, which may be nested; an unclosed one goes to the end."""
     depth = 1
     while depth:
         sign = _COMMENT_SIGN.search(sql, at)
@@ -92,16 +81,11 @@ _ESCAPE = re.compile(
     r"\\(?:u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<o>[01][0-7]{2})|(?P<c>.))", re.DOTALL
 )
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_KEPT = frozenset("%_")  # patterns of LIKE need their backslash
+_KEPT = frozenset("%_")  # patterns of LIKE need their backslashes
 
 
 def text_of(sql: str, tokens: Sequence[Token]) -> str:
-    """Give the text that string literals beside each other stand for: Spark joins them.
-
-    Args:
-        sql: the statement.
-        tokens: the literals.
-    """
+    """Give the text of adjacent string literals, which Spark joins."""
     return "".join(_unquoted(sql[token.start : token.end]) for token in tokens)
 
 
@@ -127,13 +111,10 @@ _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"
 
 
 def simplified(sql: str) -> str:
-    """Write a text for sqlglot, which then reads in it what Spark does.
+    """Rewrite a query or an expression so that sqlglot reads in it what Spark does.
 
-    Comments go, whose end differs; and parentheses right within others, of which some thirty are
-    too deep.
-
-    Args:
-        sql: a query or an expression; hints in it are comments.
+    It drops comments, hints too, because sqlglot ends them elsewhere. It also drops parentheses
+    directly within others, because some thirty levels are too deep for sqlglot.
     """
     if not _TO_SIMPLIFY.search(sql):
         return sql
@@ -150,7 +131,7 @@ def simplified(sql: str) -> str:
 
 
 def _doubled(tokens: Sequence[Token]) -> set[int]:
-    """Which parentheses stand right within others, around one expression and no query."""
+    """Which parentheses are directly within others, around one expression that is no query."""
     closed: dict[int, int] = {}
     opened: list[int] = []
     lists: set[int] = set()
@@ -170,14 +151,7 @@ def _doubled(tokens: Sequence[Token]) -> set[int]:
 
 
 def split_statements(sql: str) -> list[str]:
-    """Cut a text at its semicolons, but not at those in quotes, comments and scripts.
-
-    Args:
-        sql: statements.
-
-    Returns:
-        Each as it was written, without blanks around it; none is empty.
-    """
+    """Cut a text at semicolons, except in quotes, comments and scripts; no statement is empty."""
     starts, ends, tokens = [0], [], tokenize(sql)
     is_script = bool(tokens) and tokens[0].word == "BEGIN"
     for token in tokens:

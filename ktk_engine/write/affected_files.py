@@ -1,4 +1,4 @@
-"""The files of a dataset that hold the rows which a write replaces."""
+"""The files of a dataset with the rows that a write replaces."""
 
 from __future__ import annotations
 
@@ -18,18 +18,11 @@ from ktk_engine.store.interface import ObjectStore
 
 
 def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
-    """Find the files that have to be rewritten to replace the rows that fulfil all conditions.
+    """Find the files to rewrite so that the rows which fulfil all conditions are replaced.
 
-    Args:
-        store: where the dataset lives.
-        base: the dataset.
-        conditions: conjuncts on its columns.
-
-    Returns:
-        Rows of the dataset's table of files, in order of position. Where cells are overlaid,
-        a row that goes must not bring back an older row of its cell: unless the older one
-        fulfils the conditions as well, since they only ask for the cell, the files that may
-        hold it are rewritten too.
+    Gives rows of the table of files in order of position. Where cells are overlaid and the
+    conditions are not about the cell alone, files with older rows of the removed cells are
+    included: those rows would come back.
     """
     cells = frozenset(cell_columns(base))
     if not cells:
@@ -42,16 +35,16 @@ def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Cond
 
 
 def cell_columns(base: Snapshot) -> tuple[str, ...]:
-    """What addresses a cell of a cube's dataset: at most one row has each; empty for a table."""
+    """The columns that address a cell of a cube's dataset; empty for a table."""
     dimensions = base.dimension_columns
     return tuple(dict.fromkeys([*address_partitions(base), *dimensions])) if dimensions else ()
 
 
 def goes_whole(part: Snapshot, condition: Condition) -> bool:
-    """Whether the condition is true for every row of some files, by partition values alone.
+    """Whether partition values alone show that the condition is true for every row of some files.
 
-    Among the affected files may be others: those that overlay cells of rows that go, and those
-    with a partition value that nobody can read.
+    Affected files can also be those that overlay cells of deleted rows, and those with a partition
+    value that cannot be parsed.
     """
     if not condition.columns <= set(part.partition_keys):
         return False

@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 
 def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
-    """The rows of some files, of each cell the last; all columns of the dataset."""
+    """The rows that readers see in some files, with all columns of the dataset."""
     return plan_frame(scanner, plan_dataset(replace(base, file_table=files), version))

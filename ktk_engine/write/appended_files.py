@@ -1,4 +1,4 @@
-"""Adds files to a dataset that keeps others: append, replaced partitions, rewritten files."""
+"""Adds files to a dataset that keeps others: appended, replaced or rewritten."""
 
 from __future__ import annotations
 
@@ -32,37 +32,22 @@ from ktk_engine.write.write_mode import WriteMode
 
 @dataclass(frozen=True)
 class AppendedFiles:
-    """Puts new files on top of a snapshot; called again whenever another commit came first.
+    """Puts new files on top of a snapshot; called again each time another commit came first."""
 
-    Attributes:
-        place: where files of indices go.
-        retained: what stays.
-        started: the dataset as this write found it.
-        addition: the new files, described as a dataset of their own.
-        report: what the tasks say of the new files' values.
-        indexes: the columns to be indexed; None for those that are.
-        noted: what users note of the dataset, beside what they noted before.
-        own: column -> segments of the new files, which are counted from 0; written once.
-    """
-
-    place: IndexPlace
+    place: IndexPlace  # for files of indices
     retained: WriteMode
-    started: Snapshot
-    addition: Snapshot
-    report: WriteReport
-    indexes: tuple[str, ...] | None = None
-    noted: Mapping[str, Any] = field(default_factory=dict)
+    started: Snapshot  # the dataset as this write found it
+    addition: Snapshot  # the new files, as a dataset of their own
+    report: WriteReport  # of the tasks, about the new files' values
+    indexes: tuple[str, ...] | None = None  # columns to index; None: those that are indexed
+    noted: Mapping[str, Any] = field(default_factory=dict)  # user metadata to add
+    # Column -> segments of the new files, whose numbers start at 0; written once for all attempts.
     own: dict[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        """Give the dataset's new snapshot.
+        """Give the dataset's new snapshot after `attempt` overtaking commits.
 
-        Args:
-            base: its present one.
-            attempt: how often another commit came first.
-
-        Raises:
-            CommitConflictError: another commit changed what this one was computed from.
+        Raises a `CommitConflictError` if one changed what this write was computed from.
         """
         if base is None:
             raise ConfigurationError(
@@ -114,14 +99,14 @@ class AppendedFiles:
             pairs = self._pairs(base, column, 0)
             self.own[name] = (*reported, *place.segments(column.type, pairs))
         added = (item.moved(base.next_number) for item in self.own[name])
-        # Where commits overtake one another, none merges what the next attempt merges again.
+        # While commits overtake each other, none merges what the next attempt would merge again.
         merge = place.in_tiers if attempt == 0 else tuple
         return ColumnIndex(segments=merge((*segments, *added)))
 
     def _merged(
         self, base: Snapshot, column: pa.Field, known: ColumnIndex, gone: pa.Table
     ) -> pa.Table:
-        """An index in Kartothek's form, without what goes and with what comes."""
+        """An index in Kartothek's form, without removed files and with the new ones."""
         index = get_index(self.place.store, known.key, known.digest)
         index = restrict_index(index, gone["label"]) if gone.num_rows else index
         added = [
@@ -134,37 +119,25 @@ class AppendedFiles:
         return merge_indices(index, build_index(pairs[VALUE], pairs["label"]))
 
     def _pairs(self, base: Snapshot, column: pa.Field, first: int) -> Iterator[Pairs]:
-        """The pairs of the new files that are in no segment of a task.
-
-        Args:
-            base: the dataset.
-            column: the indexed column.
-            first: the number of the first new file.
-        """
+        """The pairs of new files, numbered from `first`, that are in no task's segment."""
         values, files = self.report.index_values, self.addition.files
         if column.name in values:
             pairs, numbers, labels = pairs_of_report(*values[column.name], files)
             yield pairs, pc.add(numbers, first), labels
         elif any(column.name in schema.names for schema in self.addition.physical_schemas):
-            # Another commit has built this index while the new files were written.
+            # Another commit built this index while the new files were written.
             for found, number, label in pairs_of_files(self.place.store, base, files, column):
                 yield found, first + number, pa.repeat(pa.scalar(label), len(found))
 
 
 def _kept(base: Snapshot, gone: pa.Table) -> pa.Table:
-    """The files that stay: rows of the dataset's table of files."""
+    """The rows of the table of files that stay."""
     goes = pc.is_in(base.file_column("position"), value_set=gone["position"].combine_chunks())
     return base.files.filter(pc.invert(goes))
 
 
 def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
-    """Put files behind those of a dataset that stay; its indices are left as they are.
-
-    Args:
-        base: the dataset.
-        gone: rows of its table of files, which go.
-        addition: the new files, described as a dataset of their own.
-    """
+    """Put the files of an addition after those that stay; indices stay as they are."""
     physical, places = _joined(base.physical_schemas, addition.physical_schemas)
     added = _renumbered(addition.files, places)
     return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)
@@ -173,11 +146,7 @@ def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
 def _joined(
     known: Sequence[pa.Schema], new: Sequence[pa.Schema]
 ) -> tuple[tuple[pa.Schema, ...], list[int]]:
-    """Put physical schemas after those that the dataset has, each once.
-
-    Returns:
-        All of them, and where each new one stands.
-    """
+    """Append new physical schemas once each; also gives the place of each."""
     joined = list(known)
     for schema in new:
         if schema not in joined:

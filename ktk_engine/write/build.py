@@ -1,4 +1,4 @@
-"""Builds a dataset from rows, or adds rows to it: checked, then written, as one commit."""
+"""Builds a dataset from rows, or adds rows to it: checked, then written as one commit."""
 
 from __future__ import annotations
 
@@ -22,29 +22,12 @@ def build(
     retained: WriteMode | None = None,
     state: State | None = None,
 ) -> WriteResult:
-    """Write a frame as the content of a dataset, or add its rows to what is there.
+    """Write rows as the content of a dataset, or add them to it; an error commits nothing.
 
-    Readers keep the version they have; no old file is touched. If anything is refused, nothing
-    is committed and every file of this write is removed again.
-
-    Args:
-        store: where to write.
-        frame: the rows; columns by name. Those in Arrow are written in this process, without
-            a JVM.
-        target: the dataset and its layout.
-        context: the run that writes.
-        retained: what stays of the old content; None, or a dataset that does not exist yet,
-            rebuilds it.
-        state: what the rows were computed from, so that a commit since then is a conflict; None
-            means that they do not depend on the dataset.
-
-    Raises:
-        TypeClassError: columns break the rules of type classes; nothing was written.
-        DataError: rows break a rule; nothing was committed.
-        ConfigurationError: the configuration does not fit the frame.
-        ConsistencyError: the cube's datasets would not fit together.
-        CommitConflictError: another run changed the same dataset meanwhile.
-        VersionGoneError: a clean-up removed what the rows were computed from.
+    Without `retained` the dataset is rebuilt. Rows that were computed from a `state` raise a
+    `CommitConflictError` if another commit came since, and a `VersionGoneError` if a clean-up has
+    removed it. Rows that break a rule raise a `TypeClassError`, a `DataError` or a
+    `ConsistencyError`.
     """
     state = state or resolve(store, target.scope)
     frame, target = as_stored(
@@ -66,18 +49,9 @@ def build_from(
     context: WriteContext = NO_CONTEXT,
     retained: WriteMode | None = None,
 ) -> WriteResult:
-    """Build a dataset, or add rows to it, as `build` does; computed again if it reads itself.
+    """Build as `build` does, and again after a conflict if the source has read the dataset.
 
-    Args:
-        store: where to write.
-        source: gives the rows.
-        target: the dataset and its layout.
-        context: the run that writes.
-        retained: what stays of the old content.
-
-    Raises:
-        KtkError: see `build`. Where the source has read the dataset, a conflict is one only if
-            other commits came first each time, or the source cannot be asked again.
+    A conflict is raised only after several attempts, or if the source cannot be read again.
     """
 
     def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
@@ -90,19 +64,7 @@ def build_from(
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:
-    """Write rows as new files and commit them.
-
-    Args:
-        write: the write, with what the gate says of these rows.
-        rows: the rows; columns by name. Those in Arrow are written in this process, without a JVM.
-
-    Raises:
-        DataError: rows break a rule; nothing was committed.
-        ConfigurationError: a constraint does not fit the rows; nothing was written.
-        ConsistencyError: the cube's datasets would not fit together any more.
-        CommitConflictError: another run changed the same dataset meanwhile.
-        VersionGoneError: a clean-up removed what the rows were computed from.
-    """
+    """Write rows as new files and commit them; raises what `build` raises."""
     check_constraints(write.target.constraints, rows)
     with staged(write.state, f"build {write.target.uuid}", write.history) as staging:
         staging.write(write, rows)

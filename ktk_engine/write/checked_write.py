@@ -25,25 +25,15 @@ from ktk_engine.write.write_mode import WriteMode
 
 @dataclass(frozen=True)
 class CheckedWrite:
-    """A write that may go ahead.
-
-    Attributes:
-        target: the dataset and its layout.
-        state: what the rows were computed from; its store is written to.
-        retained: what stays of the old content; None rebuilds the dataset.
-        gate: what has to be stored.
-        history: what the log says of the commit, for people.
-        claimed: whose dataset is taken over, as a note; empty for nobody's.
-        reads: what the rows were computed from.
-    """
+    """A write that has passed the checks."""
 
     target: Target
-    state: State
-    retained: WriteMode | None
+    state: State  # what the rows were computed from; its store is written to
+    retained: WriteMode | None  # what stays of the old content; None: rebuild
     gate: ValidatedWrite
-    history: Mapping[str, str]
-    claimed: str
-    reads: Reads = NOTHING_READ
+    history: Mapping[str, str]  # of the commit, for the log
+    claimed: str  # whose dataset is taken over, as a note; else empty
+    reads: Reads = NOTHING_READ  # by the computation of the rows
 
     @property
     def base(self) -> Snapshot | None:
@@ -60,17 +50,9 @@ def check_write(
 ) -> CheckedWrite:
     """Check a write before it has any file.
 
-    Args:
-        schema: of the new rows.
-        target: the dataset and its layout.
-        state: its scope.
-        retained: what stays of the old content; a dataset that does not exist is built.
-        context: the run that writes.
-
-    Raises:
-        TypeClassError: columns break the rules of type classes.
-        ConfigurationError: the configuration does not fit the columns or the dataset's layout.
-        ConsistencyError: another node builds the dataset, or the cube's would not fit together.
+    A dataset that does not exist is built, whatever `retained` says. Raises a `TypeClassError`, a
+    `ConfigurationError` if columns or layout do not fit, and a `ConsistencyError` if another node
+    builds the dataset or the cube's datasets would not fit together.
     """
     if target.uuid not in state.datasets:
         retained = None
@@ -92,9 +74,10 @@ def _passed_gate(
     context: WriteContext,
     keeps_rows: bool,
 ) -> ValidatedWrite:
-    """Pass the gate beside the cube's datasets, without those that the run is yet to replace.
+    """Pass the gate with the cube's datasets, except for those that the run is yet to replace.
 
-    Only what does not fit leaves, in the commit of this write: what is committed always fits.
+    Of these, only misfits leave the cube, in the commit of this write: what is committed always
+    fits.
     """
     beside = {name: item for name, item in context.beside.items() if name not in own}
 
@@ -130,7 +113,7 @@ def _way_out(
     misfits: Sequence[str],
     context: WriteContext,
 ) -> Message | None:
-    """Say how to rebuild datasets that were changed together, if stored ones stand in the way."""
+    """Say how to rebuild datasets that were changed together, if stored ones do not fit."""
     built_by = context.built_by or {}
     models = [built_by[name] for name in misfits if name in built_by]
     if isinstance(error, TypeClassError) or not models or target.owner is None:
@@ -144,34 +127,20 @@ def _way_out(
 
 @dataclass(frozen=True)
 class Planned:
-    """A write that is to be checked.
-
-    Attributes:
-        target: the dataset and its layout.
-        schema: of the new rows.
-        retained: what stays of the old content; None for a dataset that is new or replaced.
-    """
+    """A write to be checked."""
 
     target: Target
-    schema: pa.Schema
-    retained: WriteMode | None
+    schema: pa.Schema  # of the new rows
+    retained: WriteMode | None  # what stays of the old content; None: new or replaced
 
 
 def check_writes(
     writes: Sequence[Planned], state: State, context: WriteContext
 ) -> list[CheckedWrite]:
-    """Check the writes of one commit before any of them has a file.
+    """Check the writes of one commit before any of them has a file; see `check_write`.
 
-    Each is checked beside what those before it would make of their datasets; the seed dataset's
-    comes first.
-
-    Args:
-        writes: one a dataset.
-        state: the scope of all.
-        context: the run that writes.
-
-    Raises:
-        KtkError: see `check_write`.
+    Each is checked against the datasets as the writes before it leave them; the seed dataset comes
+    first.
     """
     replaced = {write.target.uuid: None for write in writes if write.retained is None}
     state, checked = state.with_staged(replaced), []
@@ -183,11 +152,7 @@ def check_writes(
 
 
 def _check_old_values(base: Snapshot, retained: WriteMode, gate: ValidatedWrite) -> None:
-    """Refuse a new column if files that stay have one of its name, which was dropped earlier.
-
-    Raises:
-        ConfigurationError: the old values would come back.
-    """
+    """Refuse a new column if files that stay have old values of a dropped column of its name."""
     new = set(gate.committed.names) - set(base.schema.names)
     if not new:
         return

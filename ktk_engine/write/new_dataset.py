@@ -1,4 +1,4 @@
-"""How a dataset is laid out that is new in a cube."""
+"""The layout of a dataset that is new in a cube."""
 
 from __future__ import annotations
 
@@ -19,19 +19,11 @@ def new_dataset(
     partition_on: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Target:
-    """Lay out a dataset as its cube asks, as far as it has the cube's columns.
+    """Lay out a dataset like its cube, for the cube's columns that it has.
 
-    Args:
-        specification: what the cube is.
-        dataset: the new dataset's id.
-        columns: its columns.
-        partition_on: the columns that its files are laid out by; None means the cube's partition
-            columns, of an enrichment those that it has.
-        metadata: what users note of it.
-
-    Raises:
-        ConfigurationError: a column that it needs is missing, or the layout is not that of the
-            cube.
+    Without `partition_on` it takes the cube's partition columns; an enrichment takes those that it
+    has. Raises a `ConfigurationError` if a required column is missing or the layout contradicts the
+    cube's.
     """
     name = specification.uuid(dataset)
     check_user_metadata(name, metadata or {})
@@ -67,13 +59,7 @@ def new_dataset(
 
 
 def check_indexes(cube: str, indexes: Collection[str], columns: Collection[str]) -> None:
-    """Refuse an index on a column that no dataset has.
-
-    Args:
-        cube: its name.
-        indexes: the columns that are to be indexed.
-        columns: those of all of its datasets.
-    """
+    """Refuse an index on a column that no dataset has; `columns` are those of all datasets."""
     known = sorted(set(columns))
     for name in sorted(set(indexes) - set(known)):
         hint = did_you_mean(name, known)

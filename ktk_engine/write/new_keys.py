@@ -1,4 +1,4 @@
-"""The keys of new rows, which say what files can hold rows that they meet."""
+"""The keys of new rows, which select the files that can hold matching rows."""
 
 from __future__ import annotations
 
@@ -24,22 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewKeys:
-    """The keys of new rows.
-
-    Attributes:
-        rows: the new rows.
-        values: the different keys, by column; of a frame, more than `MAXIMUM_KEYS` stand for any
-            number.
-        counts: how many rows each of them has.
-    """
+    """The distinct keys of new rows."""
 
     rows: DataFrame | pa.Table
+    # By column. For a frame, more than `MAXIMUM_KEYS` of them mean: many, only bounds are known.
     values: pa.Table
-    counts: pa.Array
+    counts: pa.Array  # rows of each key
 
     @property
     def many(self) -> bool:
-        """Whether there are so many that only their bounds are known."""
+        """Whether there are more keys than are collected, so that only their bounds are known."""
         return self.values.num_rows > MAXIMUM_KEYS and not isinstance(self.rows, pa.Table)
 
     @property
@@ -65,7 +59,7 @@ class NewKeys:
         return None
 
     def conditions(self, base: Snapshot) -> list[Condition]:
-        """What a row of a dataset fulfils that has one of the keys; fewer conditions are safe."""
+        """Conditions that every row of a dataset with one of the keys fulfils; other rows may."""
         if self.values.num_rows <= MAXIMUM_KEYS:
             return key_conditions(base.schema, self.values)
         if not self.many:
@@ -76,7 +70,7 @@ class NewKeys:
 
 
 def find_keys(rows: DataFrame | pa.Table, keys: Sequence[str]) -> NewKeys:
-    """Collect the keys of new rows; one job where they are Spark's."""
+    """Collect the keys of new rows; one Spark job for a frame."""
     if isinstance(rows, pa.Table):
         return NewKeys(rows, *counted_keys(rows, keys))
     from ktk_engine.spark.write.keys import count_keys

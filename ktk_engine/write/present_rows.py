@@ -1,4 +1,4 @@
-"""Reads rows of a dataset in this process, so that they can be written again."""
+"""Reads rows of a dataset in this process, to write them again."""
 
 from __future__ import annotations
 
@@ -21,18 +21,9 @@ def present_rows(state: State, part: Snapshot, footers: FooterCache) -> pa.Recor
 
 
 def present_batches(state: State, part: Snapshot, footers: FooterCache) -> Iterator[pa.RecordBatch]:
-    """Read the rows that readers see, of each cell the last, in the containers of their classes.
+    """Read the rows that readers see, in the container types of their classes and in any order.
 
-    Args:
-        state: the dataset's scope.
-        part: the dataset, with the files that are read.
-        footers: what is known of other writers' files.
-
-    Returns:
-        All columns, in no certain order of rows; a few pieces are in memory at a time.
-
-    Raises:
-        LocalEngineError: a piece does not fit into memory.
+    Only a few pieces are in memory at a time. Raises a `LocalEngineError` if one does not fit.
     """
     if not part.files.num_rows:
         return iter(())
@@ -40,12 +31,7 @@ def present_batches(state: State, part: Snapshot, footers: FooterCache) -> Itera
 
 
 def in_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Cast rows to types that hold them, those that are or will be in files.
-
-    Args:
-        batches: rows with at least the schema's columns.
-        schema: the columns to give.
-    """
+    """Cast rows, with at least the schema's columns, to the types of files."""
 
     def cast() -> Iterator[pa.RecordBatch]:
         for batch in batches:

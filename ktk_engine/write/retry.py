@@ -1,8 +1,7 @@
-"""Computes a write again when another commit has changed or removed what it came from.
+"""Computes a write again if another commit changed or removed what it was computed from.
 
-This is the one place where that is done: what a write reads, its `Source`, is read anew in each
-attempt.
-See docs/design/files-and-commits.md, Computed again means read again.
+This is the only place for it. Each attempt reads the write's `Source` anew. See
+docs/design/files-and-commits.md, Computed again means read again.
 """
 
 from __future__ import annotations
@@ -32,24 +31,14 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Source(Generic[T]):
-    """What a write is computed from.
+    """What a write is computed from."""
 
-    Attributes:
-        read: computes it, mostly a frame, and says what it has read.
-        is_query: whether `read` gives what relations hold now, rather than what they held.
-    """
-
-    read: Callable[[], tuple[T, Reads]]
-    is_query: bool
+    read: Callable[[], tuple[T, Reads]]  # computes it, and says what it has read
+    is_query: bool  # whether `read` gives what relations hold now, not what they held
 
     @classmethod
     def query(cls, session: SqlSession, compute: Callable[[], T]) -> Source[T]:
-        """Statements that can be run again.
-
-        Args:
-            session: what runs them, and notes what they read.
-            compute: runs them.
-        """
+        """A source of statements that can run again; the session notes what they read."""
 
         def read() -> tuple[T, Reads]:
             with session.noting_reads() as noted:
@@ -60,11 +49,11 @@ class Source(Generic[T]):
 
     @classmethod
     def given(cls, rows: T, reads: Reads = NOTHING_READ) -> Source[T]:
-        """Rows that were computed elsewhere, and what is known to have been read for them."""
+        """Rows that were computed elsewhere, with what is known to have been read for them."""
         return cls(lambda: (rows, reads), False)
 
     def map(self, change: Callable[[T], U]) -> Source[U]:
-        """What is made of what it gives."""
+        """The source with a function applied to what it gives."""
 
         def read() -> tuple[U, Reads]:
             computed, reads = self.read()
@@ -73,15 +62,15 @@ class Source(Generic[T]):
         return Source(read, self.is_query)
 
     def begun(self) -> tuple[Source[T], T]:
-        """Read at once what the first attempt takes; gives it, for a look at its columns."""
+        """Read now for the first attempt; also gives what was read, for a look at its columns."""
         first = [self.read()]
         begun = Source(lambda: first.pop() if first else self.read(), self.is_query)
         return begun, first[0][0]
 
     def depending_on(self, store: ObjectStore, uuid: str) -> Source[T]:
-        """Let a commit depend on what was read of one dataset alone: the one that it writes.
+        """Let a commit depend only on what was read of the dataset that it writes.
 
-        The write then is as if it had been made when the others were read.
+        It then counts as made when the other datasets were read.
         """
 
         def read() -> tuple[T, Reads]:
@@ -92,7 +81,7 @@ class Source(Generic[T]):
 
 
 def source_of(rows: T | Source[T]) -> Source[T]:
-    """Take rows as a source that gives them, and a source as it is."""
+    """Wrap rows as a source; a source stays as it is."""
     return rows if isinstance(rows, Source) else Source.given(rows)
 
 
@@ -105,25 +94,12 @@ def retry_write_on_conflict(
     is_blind: bool = False,
     may_vanish: bool = False,
 ) -> U:
-    """Run a write on the newest state, and again on each newer one that makes it a conflict.
+    """Run a write on the newest state, and again after each conflict with a newer one.
 
-    Args:
-        store: where the dataset lives.
-        target: the dataset.
-        source: what the write is computed from; read in each attempt.
-        write: computes and commits the write from a state, what the source gave, and the run
-            with what was read; a conflict commits nothing.
-        context: the run that writes.
-        is_blind: whether the write looks at nothing of the dataset itself, so that there is
-            nothing to be computed again unless the source has read it.
-        may_vanish: whether the run itself may take the dataset out of its cube meanwhile, as one
-            that is written anew anyway.
-
-    Raises:
-        CommitConflictError: other commits came first each time, or changed what a source was
-            computed from that cannot be asked again.
-        VersionGoneError: clean-ups removed what it read each time.
-        DatasetNotFoundError: the dataset was there and has been removed meanwhile.
+    A write that `is_blind` looks at nothing of the dataset, so it is repeated only if the source
+    has read it. `may_vanish` means that the run itself may take the dataset out of its cube
+    meanwhile. Raises the last conflict, or a `DatasetNotFoundError` if the dataset was removed
+    meanwhile.
     """
     existed, reads = False, Reads()
 
@@ -161,17 +137,10 @@ def retry_on_conflict(
     write: Callable[[State], U],
     is_final: Callable[[], bool] = lambda: False,
 ) -> U:
-    """Run a write on the newest state of a scope, as often as a newer one makes it a conflict.
+    """Run a write on the newest state of a scope, and again after conflicts.
 
-    Args:
-        store: where the scope lives.
-        scope: what is written to.
-        write: computes and commits the write from a state; a conflict commits nothing.
-        is_final: whether the conflict that was just found is not to be computed again.
-
-    Raises:
-        CommitConflictError: other commits came first each time.
-        VersionGoneError: clean-ups removed what it read each time.
+    `is_final` says that the present conflict is not to be tried again. The last
+    `CommitConflictError` or `VersionGoneError` is raised.
     """
     for left in reversed(range(MAXIMUM_ATTEMPTS)):
         try:

@@ -1,4 +1,4 @@
-"""Rows that are to be written, wherever they are: in Spark or in this process."""
+"""Rows to be written, in Spark or in this process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schema_of(rows: Rows) -> pa.Schema:
     from ktk_engine.spark.arrow_types import arrow_schema
     from ktk_engine.spark.session.spark_job import spark_job
 
-    with spark_job():  # a server of Spark Connect is asked
+    with spark_job():  # Spark Connect asks its server
         return arrow_schema(rows.schema)
 
 
@@ -48,12 +48,7 @@ def names_of_columns(rows: Rows) -> list[str]:
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
-    """Give rows whose columns have other names.
-
-    Args:
-        rows: the rows.
-        names: column -> its new name; the others keep theirs.
-    """
+    """Rename columns; names that are no key stay."""
     if not names:
         return rows
     new = [names.get(name, name) for name in names_of_columns(rows)]
@@ -67,7 +62,7 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
 
 
 def selected(rows: Rows, names: Sequence[str]) -> Rows:
-    """Some columns of rows, which are in memory or Spark's."""
+    """Some columns of rows in memory or in Spark."""
     if isinstance(rows, pa.Table):
         return rows.select(names)
     from ktk_engine.spark.client.client import select_names
@@ -86,18 +81,8 @@ def as_stored(
 ) -> tuple[Rows, Target]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
-    Fields of structs come in the stored order, too.
-
-    Args:
-        rows: the rows.
-        target: what is to be written.
-        state: its scope.
-        keeps_rows: whether rows of the dataset stay.
-        full_refresh: whether it is rebuilt.
-        beside: datasets of its cube that lie in other stores, by id.
-
-    Returns:
-        Both; mostly the same rows. See `stored_names`.
+    Fields of structs get the stored order. `beside` has the cube's datasets in other stores, by id.
+    See `stored_names`.
     """
     columns, datasets = names_of_columns(rows), {**(beside or {}), **state.snapshots_by_id()}
     names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
@@ -115,9 +100,8 @@ def as_stored(
 def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
     """Refuse constraints that do not fit the columns, before anything is written.
 
-    Raises:
-        ConfigurationError: a column is missing, Spark does not understand an expression, or the
-            rows are none of Spark's.
+    Raises a `ConfigurationError` for a missing column, an expression that Spark does not
+    understand, or rows that are not in Spark.
     """
     if not constraints or (isinstance(rows, pa.Table) and not rows.num_rows):
         return
@@ -142,12 +126,7 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
 
 
 def write_parquet(rows: Rows, job: WriteJob) -> WriteReport:
-    """Write rows as the files of a job: those in Arrow in this process, others by Spark's tasks.
-
-    Args:
-        rows: columns of `job.schema` by name, in any order.
-        job: where and how.
-    """
+    """Write rows as the files of a job: Arrow rows in this process, others in Spark's tasks."""
     if isinstance(rows, ArrowRows):
         return write_table(rows, job)
     from ktk_engine.spark.write.write_frame import write_frame  # takes half a second

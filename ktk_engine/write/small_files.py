@@ -1,4 +1,4 @@
-"""Which files are small enough to be read and compared in this process, as Spark would do it."""
+"""Which files are small enough to be compared in this process, with Spark's results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of new rows
-MAXIMUM_VALUES = 10_000_000  # in the files: a small one may hold many that are alike
+MAXIMUM_VALUES = 10_000_000  # in the files: a small file may hold many equal ones
 
 
 def is_small(files: pa.Table, columns: int) -> bool:
-    """Whether files have few rows for so many columns; those of unknown size are not small."""
+    """Whether files have few values in this number of columns; unknown sizes are not small."""
     if files["bytes"].null_count or files["rows"].null_count:
         return False
     rows, size = (pc.sum(files[name]).as_py() or 0 for name in ("rows", "bytes"))
@@ -34,7 +34,7 @@ def arrow_compares_unlike_spark(t: pa.DataType) -> bool:
 
 
 def types_in_spark(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """Columns of a dataset in the types in which Spark gives them to Arrow."""
+    """Columns of a dataset in the types that Spark gives to Arrow."""
     from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 
     return arrow_schema(spark_schema(schema.field(name) for name in names))
@@ -43,20 +43,9 @@ def types_in_spark(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 def small_rows(
     store: ObjectStore, footers: FooterCache, part: Snapshot, version: int, names: Sequence[str]
 ) -> pa.Table:
-    """Read the rows that readers see, of each cell the last.
+    """Read the rows that readers see, in the types of `types_in_spark`.
 
-    Args:
-        store: where they lie.
-        footers: what is known of files of other writers.
-        part: the dataset, with the files that are read; they may be none.
-        version: version of its log.
-        names: the columns to give.
-
-    Returns:
-        The columns in order, in the types of `types_in_spark`.
-
-    Raises:
-        DataError: a value is finer than its class.
+    Raises a `DataError` if a value is finer than its class.
     """
     schema = types_in_spark(part.schema, names)
     if not part.files.num_rows:

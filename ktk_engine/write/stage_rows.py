@@ -35,23 +35,16 @@ from ktk_engine.write.write_result import RowChanges, WriteResult
 
 @dataclass(frozen=True)
 class StagedRows:
-    """Rows that are written as files, and what their commit changes.
+    """Rows that are written as files, and what their commit changes."""
 
-    Attributes:
-        write: the write, with what its commit depends on.
-        addition: the new files, described as a dataset of their own.
-        change: what the commit does to the dataset.
-        notes: what a person should know of it.
-    """
-
-    write: CheckedWrite
-    addition: Snapshot
+    write: CheckedWrite  # with what the commit depends on
+    addition: Snapshot  # the new files, as a dataset of their own
     change: DatasetChange
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # for people
 
     @property
     def changes(self) -> tuple[DatasetChange, ...]:
-        """What the commit does to the dataset, and to others that leave the cube with it."""
+        """Changes of the dataset, and of others that leave the cube in the same commit."""
         scope, known = self.write.target.scope, self.write.state.snapshots_by_id()
         leaving = (
             DatasetChange(scope.uuid_of(name), "remove", None, role=role_of(scope, known[name]))
@@ -82,17 +75,10 @@ class StagedRows:
 
 
 def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -> StagedRows:
-    """Write rows as new files, which nobody sees before they are committed.
+    """Write rows as new files, which readers do not see before the commit.
 
-    Args:
-        write: the write, with what the gate says of these rows; their constraints were checked
-            by `check_constraints`.
-        rows: the rows; columns by name. Those in Arrow are written in this process.
-        commit_id: id of the commit; part of every file's name.
-        step: how many writes of the commit to this dataset came before.
-
-    Raises:
-        DataError: rows break a rule.
+    `check_constraints` has run already. `commit_id` is part of every file name, and `step` counts
+    the commit's earlier writes to this dataset. Raises a `DataError` if rows break a rule.
     """
     target, job = write.target, _job(write, commit_id, step)
     report = write_parquet(rows, job)
@@ -106,10 +92,10 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
 
 
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
-    """Verify the constraints on what was written; the commit depends on what that has read."""
+    """Verify the constraints on the written files; the commit depends on what was read for it."""
     constraints, retained, base = write.target.constraints, write.retained, write.base
     if not constraints or isinstance(rows, ArrowRows):
-        return write  # of a table there are no rows: `check_constraints`
+        return write  # a table's rows are not in Spark: see `check_constraints`
     from ktk_engine.write.verify_constraints import verify_constraints
 
     kept = None
@@ -135,7 +121,7 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
 
 
 def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
-    """How many stored rows the replaced files had; files of other writers do not say it."""
+    """The number of rows in replaced files, if known: other writers' files do not tell it."""
     retained, base = write.retained, write.base
     if retained is None or base is None:
         return 0
@@ -153,7 +139,7 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
         partition_keys=target.partition_by,
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
         clustered_by=target.clustered_by,
-        # The path of a file has no form for a missing value.
+        # A missing value has no form in the path of a file.
         required_columns=tuple(required) if target.cube else target.partition_by,
         index_columns=write.gate.indexes,
         segments=SegmentPlace(
@@ -169,7 +155,7 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
 
 
 def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
-    """Payload keeps its width; partition columns take their class's container."""
+    """Payload keeps its width; partition columns get their class's container."""
     return pa.schema(
         [
             gate.committed.field(f.name) if f.name in target.partition_by else f
@@ -203,12 +189,12 @@ def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapsh
 def _change(
     write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
 ) -> DatasetChange:
-    """What the commit does to the dataset: it replaces all of it, or adds to what is there."""
+    """Replace all of the dataset, or add to what is there."""
     target, retained, base = write.target, write.retained, write.base
     folder = write.state.scope.segment_folder(job.commit)
     place = IndexPlace(job.store, target.uuid, job.name, folder)
     if retained is not None and base is not None:
-        # A column that the new rows lack cannot be configured: its index stays.
+        # The configuration cannot name a column that the new rows lack: its index stays.
         others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
         extend = AppendedFiles(place, retained, base, addition, report, indexes, target.metadata)
@@ -222,7 +208,7 @@ def _change(
     )
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
-        """What people and other programs noted belongs to the dataset, not to its rows."""
+        """Metadata of users and other programs belongs to the dataset, so it survives new rows."""
         if base is None:
             return built
         noted = {key: value for key, value in base.metadata.items() if not is_of_a_build(key)}
@@ -252,13 +238,13 @@ def _new_index(
 
 
 def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
-    """Let the log say who builds the dataset, and by which name SQL knows it."""
+    """Record in the log who builds the dataset, and its name in SQL."""
     builder = target.owner.builder if target.owner else None
     return replace(change, relation=target.name, builder=builder)
 
 
 def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
-    """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
+    """Kartothek's metadata of a cube; before there is a seed dataset, the enrichment's own."""
     if gate.specification is not None:
         return gate.specification.metadata(target.dataset)
     return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)

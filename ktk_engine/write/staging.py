@@ -26,21 +26,15 @@ from ktk_engine.write.write_result import WriteResult
 
 @dataclass
 class Staging:
-    """Changes that become one commit; each sees what those before it did.
+    """Changes that become one commit, each on top of those before.
 
-    Make one with `staged`. Files are written at once, the commit comes last. One thread uses it.
-
-    Attributes:
-        base: what the changes were computed from.
-        operation: the verb and what it is about, for people.
-        history: what the log says of the commit, for people.
-        done: the commit; None before it, and where nothing changed.
+    `staged` makes one. Files are written at once, the commit comes last. It is for one thread.
     """
 
-    base: State
-    operation: str
-    history: Mapping[str, str]
-    done: Committed | None = None
+    base: State  # what the changes were computed from
+    operation: str  # verb and object, for people
+    history: Mapping[str, str]  # of the commit, for the log
+    done: Committed | None = None  # None before the commit, and where nothing changed
     _pending: PendingCommit = field(default_factory=PendingCommit)
     _folders: set[str] = field(default_factory=set)
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
@@ -49,7 +43,7 @@ class Staging:
 
     @property
     def state(self) -> State:
-        """The scope as it would be; its snapshots name files that are not committed yet."""
+        """The scope after the changes; its snapshots name files that are not committed yet."""
         staged: dict[str, Snapshot | None] = {}
         for uuid, change in self._changes.items():
             known = self.base.snapshot(uuid) if uuid in self.base.datasets else None
@@ -73,14 +67,14 @@ class Staging:
         return staged
 
     def change(self, change: DatasetChange) -> None:
-        """Take in what the commit does to a dataset, on top of what it does already."""
+        """Add a change of a dataset, on top of earlier ones."""
         self._announce(change.uuid)
         change = computed_once(change)
         known = self._changes.get(change.uuid)
         self._changes[change.uuid] = joined(known, change) if known else change
 
     def _announce(self, folder: str) -> None:
-        """Let clean-ups know of the write, once it has something to lose."""
+        """Announce the write to clean-ups, once it has something to lose."""
         if not self._folders:
             store, scope = self.base.store, self.base.scope
             intent = write_intent(store, scope, self._pending, self.operation, self._folders)
@@ -88,7 +82,7 @@ class Staging:
         self._folders.add(folder)
 
     def _commit(self) -> None:
-        """Commit all changes; none that anybody would see commits nothing."""
+        """Commit all changes, unless readers would see none."""
         changes = tuple(
             change
             for uuid, change in self._changes.items()
@@ -107,9 +101,10 @@ class Staging:
             self.done = commit(self.base, transaction, publish)
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
-        """Let the log know what only another program's document does, before a part of it goes.
+        """Log what only another program's document says, before a part of it goes.
 
-        A commit that only removes takes nothing over; without this, nobody could bring it back.
+        A commit that only removes takes nothing over, so that the dataset could not be brought
+        back.
         """
         base, write = self.base, PendingCommit()
         if not any(item.foreign for item in base.datasets.values()):
@@ -124,19 +119,11 @@ class Staging:
 def staged(
     state: State, operation: str, history: Mapping[str, str] | None = None
 ) -> Iterator[Staging]:
-    """Let a block stage changes, and commit them at its end.
+    """Commit what a block stages at its end; if the block raises, remove its files.
 
-    If the block raises, nothing is committed and its files are removed again.
-
-    Args:
-        state: what the changes are computed from.
-        operation: the verb and what it is about, for people.
-        history: what the log says of the commit, for people.
-
-    Raises:
-        ConsistencyError: the cube's datasets would not fit together.
-        CommitConflictError: another run changed a dataset meanwhile.
-        VersionGoneError: a clean-up removed what the changes were computed from.
+    Raises a `ConsistencyError` if the cube's datasets would not fit together, a
+    `CommitConflictError` if another run changed a dataset meanwhile, and a `VersionGoneError` if a
+    clean-up removed what the changes were computed from.
     """
     staging = Staging(state, operation, history or {})
     with state.reading(), staging._write_intents:

@@ -1,4 +1,4 @@
-"""Verifies constraints on files that are written, before they are committed."""
+"""Verifies constraints on written files before they are committed."""
 
 from __future__ import annotations
 
@@ -40,19 +40,9 @@ def verify_constraints(
 ) -> tuple[Conditions, ...]:
     """Verify constraints on files that are written and not yet committed.
 
-    Args:
-        store: where they lie.
-        frame: the rows as they were written, for its session.
-        constraints: what to verify.
-        addition: the new files, described as a dataset of their own.
-        kept: the dataset with the files that stay; None if it is rebuilt.
-
-    Returns:
-        What unique constraints depend on: anyone who commits a row that fulfils one of these
-        conjunctions meanwhile may repeat a key.
-
-    Raises:
-        DataError: rows break constraints, with an example of each.
+    `kept` has the files that stay; it is None for a rebuilt dataset. Gives what unique constraints
+    depend on: a row that another commit adds meanwhile and that fulfils one of the conjunctions may
+    repeat a key. Raises a `DataError` with an example of each broken constraint.
     """
     session = session_for_frames(frame.sparkSession)
     zone = session_zone(session)
@@ -95,7 +85,7 @@ def _rows_with_keys(
     addition: Snapshot,
     kept: Snapshot | None,
 ) -> tuple[DataFrame, Conditions]:
-    """The new rows, and the rows that stay in files which can hold one of their keys."""
+    """The new rows, and the rows of kept files that can hold one of their keys."""
     if kept is None:
         return rows, ()
     known = [name for name in constraint.key if name in kept.schema.names]

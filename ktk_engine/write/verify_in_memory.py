@@ -1,4 +1,4 @@
-"""Verifies constraints on few rows without Spark, whose jobs take longer than the rest."""
+"""Verifies constraints on few rows without Spark, whose jobs would take longer."""
 
 from __future__ import annotations
 
@@ -30,19 +30,11 @@ def verify_in_memory(
     kept: Snapshot | None,
     zone: str,
 ) -> tuple[Conditions, ...] | None:
-    """Verify constraints as `verify_constraints` does, where that takes no Spark.
+    """Verify constraints as `verify_constraints` does, or give None to leave them to Spark.
 
-    Args:
-        store: where the files lie.
-        constraints: what to verify.
-        addition: the new files, described as a dataset of their own.
-        kept: the dataset with the files that stay; None if it is rebuilt.
-        zone: the time zone of timestamps that a `check` writes without one.
-
-    Returns:
-        What unique constraints depend on. None where that is Spark's: a constraint is broken, and
-        has to be shown with an example; there is too much; a `check` is more than a condition
-        (`parse_condition`); or Arrow compares the values of a key in another way.
+    Spark verifies many rows, a `check` that `parse_condition` does not understand, and keys that
+    Arrow compares differently. It also finds the example of a broken constraint. `zone` is for
+    timestamps that a `check` writes without one.
     """
     if not is_small(addition.files, len(addition.schema)):
         return None
@@ -64,7 +56,7 @@ def verify_in_memory(
 
 
 def _conditions(constraints: Sequence[Constraint], schema: pa.Schema, zone: str) -> list[Condition]:
-    """What must not be false for any row."""
+    """Conditions that must not be false for any row."""
     return [
         parse_condition(rule, schema, session_zone=zone)
         for constraint in constraints
@@ -78,7 +70,7 @@ def _compared_rows(
     rules: Sequence[Condition],
     addition: Snapshot,
 ) -> pa.Table | None:
-    """The columns that constraints look at; None where a key is Spark's to compare."""
+    """The columns that constraints use; None where only Spark can compare a key."""
     keys = {name for constraint in constraints for name in constraint.key}
     names = sorted(keys.union(*(rule.columns for rule in rules)))
     if not names or any(
@@ -96,7 +88,7 @@ def _holds(rule: Condition, rows: pa.Table) -> bool:
 def _unique_by(
     store: ObjectStore, new: pa.Table, addition: Snapshot, kept: Snapshot | None
 ) -> Conditions | None:
-    """What was read to see that no key is in two rows; None if one is, or Spark has to look."""
+    """What was read to see that each key is unique; None if one is not, or Spark has to look."""
     if _is_repeated(new):
         return None
     if kept is None:
@@ -116,7 +108,7 @@ def _unique_by(
 
 
 def _is_repeated(rows: pa.Table) -> bool:
-    """Whether several rows have a key without nulls."""
+    """Whether several rows have the same key without nulls."""
     keys, counts = counted_keys(rows, rows.column_names)
     complete = keys.add_column(0, "__ktk_count", counts).drop_null()
     return bool((pc.max(complete["__ktk_count"]).as_py() or 0) > 1)

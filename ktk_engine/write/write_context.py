@@ -1,4 +1,4 @@
-"""What a write is told of the run that it belongs to."""
+"""What a write knows of the run that it belongs to."""
 
 from __future__ import annotations
 
@@ -11,24 +11,15 @@ from ktk_engine.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class WriteContext:
-    """What a write is told of the run that it belongs to, beside its rows and its target.
+    """The context of a write: the run that it belongs to."""
 
-    Attributes:
-        history: what the log says of the commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages; None if unknown.
-        full_refresh: whether the dataset is rebuilt, so that column classes may change.
-        reads: what the rows were computed from, as `retry_write_on_conflict` has noted it.
-        beside: datasets of the cube that lie in other stores, by id: what is written has to fit
-            them, and they stay as they are.
-        rebuilt: ids of the cube's datasets that the same run is yet to replace, asked each time:
-            those that do not fit leave the cube until then.
-    """
-
-    history: Mapping[str, str] = field(default_factory=dict)
-    built_by: Mapping[str, str] | None = None
-    full_refresh: bool = False
-    reads: Reads = NOTHING_READ
+    history: Mapping[str, str] = field(default_factory=dict)  # of the commit, for the log
+    built_by: Mapping[str, str] | None = None  # dataset id -> its dbt model, for messages
+    full_refresh: bool = False  # the dataset is rebuilt: column classes may change
+    reads: Reads = NOTHING_READ  # as `retry_write_on_conflict` noted them
+    # The cube's datasets in other stores, by id: the write has to fit them, and they stay.
     beside: Mapping[str, Snapshot] = field(default_factory=dict)
+    # Ids of the cube's datasets that the run is yet to replace: misfits among them leave the cube.
     rebuilt: Callable[[], Collection[str]] = tuple
 
 

@@ -25,22 +25,16 @@ Conditions = Sequence[Condition]
 
 @dataclass(frozen=True)
 class WriteMode:
-    """What stays of a dataset's old content when rows are added.
+    """What stays of a dataset's old content when rows are added."""
 
-    Attributes:
-        mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
-            have; `files` replaces the named ones; `nothing` replaces all, of a dataset that keeps
-            its columns.
-        replaced: the files that go, for `files`: rows of the dataset's table of files.
-        reads: each is a conjunction; anyone who commits a row that fulfils one of
-            them meanwhile has changed what this write was computed from.
-        verb: what the log calls the replacing.
-    """
-
+    # `append` keeps every file, `partitions` replaces the partitions of the new rows, and `files`
+    # replaces named files. `nothing` replaces all files but keeps the columns.
     mode: Literal["append", "partitions", "files", "nothing"]
-    replaced: pa.Table | None = None
+    replaced: pa.Table | None = None  # for `files`: rows of the dataset's table of files
+    # A row that another commit adds meanwhile and that fulfils one of these conjunctions is a
+    # conflict.
     reads: tuple[Conditions, ...] = ()
-    verb: Operation = "replace"
+    verb: Operation = "replace"  # of the replacing, in the log
 
     @property
     def operation(self) -> Operation:
@@ -54,7 +48,7 @@ class WriteMode:
         return frozenset(label.rpartition("/")[0] for label in addition.labels)
 
     def removed(self, base: Snapshot, addition: Snapshot) -> pa.Table:
-        """Which of the base's files go: rows of its table of files."""
+        """The base's files that go: rows of its table of files."""
         if self.mode == "append":
             return base.file_table.schema.empty_table()
         if self.mode == "nothing":
@@ -74,16 +68,9 @@ class WriteMode:
     def check_unchanged(
         self, store: ObjectStore, started: Snapshot, base: Snapshot, addition: Snapshot
     ) -> None:
-        """Refuse to go on if another commit changed what this write was computed from.
+        """Raise a `CommitConflictError` if another commit changed what the rows were computed from.
 
-        Args:
-            store: where the dataset lives.
-            started: the dataset as this write found it.
-            base: the dataset as it is now.
-            addition: the new files, as a dataset of their own.
-
-        Raises:
-            CommitConflictError: the rows have to be computed again.
+        `started` is the dataset as this write found it, `base` as it is now.
         """
         if started.schema != base.schema:
             raise _conflict(base, "its columns changed")
@@ -107,14 +94,14 @@ class WriteMode:
         if self.mode != "files":
             return
         if base.dimension_columns and _overlaid(new, self._touched_files(started, addition)):
-            raise _conflict(base, "another commit added cells beside those that this one rewrites")
+            raise _conflict(base, "another commit added cells to those that this one rewrites")
 
     def _touched_files(self, started: Snapshot, addition: Snapshot) -> pa.Table:
         return concat_files([self.removed(started, addition), addition.files])
 
 
 def _overlaid(new: Snapshot, touched: pa.Table) -> bool:
-    """Whether files lie in a partition of touched ones; their order would decide on cells."""
+    """Whether files are in a touched partition: their order would decide which row a cell has."""
     both = replace(new, file_table=concat_files([new.files, touched]))
     ours = pa.array([False] * new.files.num_rows + [True] * touched.num_rows)
     shared = same_partitions(both, ours, address_partitions(new))

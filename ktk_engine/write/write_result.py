@@ -10,16 +10,10 @@ from ktk_engine.messages import Message
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Numbers of rows that a write changed.
+    """Numbers of rows that a write changed."""
 
-    Attributes:
-        inserted: new rows that replaced none one by one.
-        updated: new rows of a merge that found an old row of their key.
-        deleted: rows that went.
-    """
-
-    inserted: int = 0
-    updated: int = 0
+    inserted: int = 0  # new rows, except for updates
+    updated: int = 0  # old rows of a merge whose key a new row has
     deleted: int = 0
 
     @property
@@ -38,34 +32,20 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What a write did.
-
-    Attributes:
-        uuid: the dataset.
-        version: version of its log.
-        rows: rows of the new files.
-        files: number of new data files.
-        bytes: their size in bytes.
-        warning: why old readers may not see it yet; empty if they do.
-        notes: what else changed: columns that are new or left out, enrichments taken out.
-        changes: what it did to rows.
-        rewritten_files: how many of the dataset's files were rewritten, by a write that replaces
-            single rows.
-        total_files: how many files the dataset had for such a write; 0 for any other.
-        leaving: ids of the datasets that it took out of the cube.
-    """
+    """What a write did."""
 
     uuid: str
-    version: int
-    rows: int
-    files: int
-    bytes: int
-    warning: str = ""
-    notes: tuple[str, ...] = ()
+    version: int  # of the dataset's log
+    rows: int  # of the new files
+    files: int  # new ones
+    bytes: int  # of the new files
+    warning: str = ""  # why old readers may not see the write yet
+    notes: tuple[str, ...] = ()  # other changes: new and omitted columns, enrichments taken out
     changes: RowChanges = field(default_factory=RowChanges)
+    # Of the dataset, by a write that replaces single rows; else 0.
     rewritten_files: int = 0
     total_files: int = 0
-    leaving: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()  # ids of datasets that it took out of the cube
 
     @property
     def message(self) -> Message:

@@ -63,7 +63,7 @@ def test_everything_works_without_java(client, tmp_path):
         "merged": [5, 15],
         "sql": [["p0", 3000, 8997.0], ["p2", 3000, 8999.0]],
         "files": [2, 4],
-        "random": "A condition on rows gives another answer each time it is asked (rand(), "
+        "random": "A condition on rows changes its answer from call to call (rand(), "
         "uuid()). Compute it in the source's query. Nothing was written.",
         "changed": expected,
     }

@@ -304,7 +304,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("config", "message"),
         [
-            ({**CUBE, "dimension_columns": "id"}, "cannot be told apart"),
+            ({**CUBE, "dimension_columns": "id"}, "does not distinguish the versions"),
             ({**CUBE, "dimension_columns": ["id", "dbt_valid_to"]}, "which changes when"),
             ({"cube": "c", "dimension_columns": "dbt_scd_id"}, "must be seed or enrichment"),
             ({"partition_by": "dbt_valid_to"}, "Set `dbt_valid_to_current`"),

@@ -16,28 +16,17 @@ from ktk_engine.types.identifier import Identifier
 
 @dataclass(frozen=True)
 class Built:
-    """A dataset of a cube that a node builds.
+    """A dataset of a cube that a node builds."""
 
-    Attributes:
-        node: dbt's unique id of the node.
-        name: the node's name.
-        schema: where the dataset lies.
-        cube: its cube.
-        dataset: its id there.
-        alias: the name by which SQL knows it.
-        full_refresh: whether the node is rebuilt by a full refresh: what its config says, None if
-            that says nothing. A snapshot never is.
-        deferred: what `--state` says of it, where dbt defers to that; else None.
-    """
-
-    node: str
+    node: str  # dbt's unique id
     name: str
     schema: str
     cube: str
-    dataset: str
-    alias: str = ""
+    dataset: str  # its id in the cube
+    alias: str = ""  # its name in SQL
+    # its config of this name, None without one; always False for a snapshot
     full_refresh: bool | None = None
-    deferred: Any = None
+    deferred: Any = None  # its relation in `--state`, if dbt defers to that
 
     @property
     def uuid(self) -> str:
@@ -47,24 +36,19 @@ class Built:
 
 @dataclass(frozen=True)
 class Builders:
-    """The nodes of a project that have relations, and what they build.
-
-    Attributes:
-        in_cubes: datasets of cubes.
-        nodes: unique ids of all nodes.
-        stored: schema -> uuid -> unique id of the node that builds this dataset.
-        relations: schema, name and unique id of each node with a relation.
-        parents: unique id of a node -> those of the nodes that it reads.
-    """
+    """The nodes of a project that have relations, and what they build."""
 
     in_cubes: tuple[Built, ...] = ()
-    nodes: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()  # unique ids
+    # schema -> uuid of a dataset -> unique id of the node that builds it
     stored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # schema, name and unique id of each node with a relation
     relations: tuple[tuple[str, str, str], ...] = ()
+    # unique id of a node -> those of the nodes that it reads
     parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_below(self, node: str, others: Container[str]) -> bool:
-        """Whether a node reads one of some others, through whatever stands between."""
+        """Whether a node reads one of some others, directly or through other nodes."""
         seen, left = {node}, [node]
         while left:
             for parent in self.parents.get(left.pop(), ()):
@@ -84,11 +68,7 @@ class Builders:
         return [item for item in self.in_cubes if (item.schema, item.cube) == (schema, cube)]
 
     def problems(self, runs: Container[str]) -> list[str]:
-        """Datasets that several nodes would build, and names alike, a message each.
-
-        Args:
-            runs: unique ids of what runs; others do no harm.
-        """
+        """A message per dataset that several running nodes would build, and per clash of names."""
         found: dict[tuple[str, str], list[Built]] = {}
         for item in self.in_cubes:
             found.setdefault((item.schema, item.uuid), []).append(item)
@@ -100,7 +80,7 @@ class Builders:
         ] + list(self._names_alike(runs))
 
     def _names_alike(self, runs: Container[str]) -> Iterator[str]:
-        """Relations that letter case alone tells apart, as dbt does and SQL does not."""
+        """Relations that differ only in letter case, which dbt distinguishes and SQL does not."""
         known: dict[tuple[Identifier, Identifier], tuple[str, str, str]] = {}
         for item in self.relations:
             schema, name, node = item
@@ -114,7 +94,7 @@ class Builders:
 
 
 def selected_nodes() -> frozenset[str]:
-    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
+    """Unique ids of the nodes that dbt runs, as Jinja's `selected_resources`; empty if unknown."""
     chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
     return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
 

@@ -17,7 +17,7 @@ _DECIMALS = frozenset({"decimal", "dec", "numeric"})
 
 @dataclass(repr=False)
 class KtkColumn(SparkColumn):
-    """A column that knows what kind its type is; dbt's base knows Postgres's names only."""
+    """A column that knows the kind of its type; dbt's base class knows only Postgres's names."""
 
     def is_string(self) -> bool:
         """Whether it holds text."""
@@ -37,7 +37,7 @@ class KtkColumn(SparkColumn):
 
     @classmethod
     def string_type(cls, size: int) -> str:
-        """Name the type of a text; Spark has one of any length."""
+        """Name the type of a text; Spark's has any length."""
         return "string"
 
     @property
@@ -47,9 +47,5 @@ class KtkColumn(SparkColumn):
 
 
 def columns_of(schema: pa.Schema) -> list[SparkColumn]:
-    """Give the columns of a dataset or cube as dbt wants them.
-
-    Args:
-        schema: normalised Arrow types; each is named as Spark reads it.
-    """
+    """Give the columns of a dataset or cube as dbt wants them, with Spark's names of types."""
     return [KtkColumn(column=field.name, dtype=sql_name(field.type)) for field in schema]

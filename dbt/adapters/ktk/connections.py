@@ -1,4 +1,4 @@
-"""Connections: a handle is a thread's Spark session, opened at no cost until it is used."""
+"""Connections: a handle is a thread's Spark session, which opens on first use."""
 
 from __future__ import annotations
 
@@ -52,13 +52,10 @@ TryLocal = Literal["none", "totals", "rows"]
 
 
 class KtkCursor:
-    """Runs one statement in the calling thread's session (DB API, as far as dbt asks for it).
+    """Runs one statement in the calling thread's session, with what dbt uses of the DB API.
 
-    Args:
-        sessions: of the process.
-        wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
-            all errors; `later` leaves it to the caller that fetches them.
-        try_local: which queries need no session where this process can answer them.
+    `wanted` is how many rows a query computes when it runs; `later` leaves it to the fetch.
+    `try_local` says which queries need no session if this process can answer them.
     """
 
     def __init__(
@@ -73,7 +70,7 @@ class KtkCursor:
         self.done: Done | None = None
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run a statement, and compute the rows of a query that are wanted."""
+        """Run a statement, and compute the wanted rows of a query."""
         if bindings:
             raise NotImplementedError(
                 "The adapter ktk does not bind values: write them as literals."
@@ -86,7 +83,7 @@ class KtkCursor:
             self._run(statement)
 
     def _run(self, statement: Statement) -> None:
-        """Run one statement; of several, the last one's rows can be fetched."""
+        """Run one statement; of several, only the last one's rows can be fetched."""
         sessions = self._sessions
         relations, has_metastore = Relations(sessions.warehouse), sessions.has_metastore
         before = sessions.plans()
@@ -102,17 +99,17 @@ class KtkCursor:
                 _LOGGER.debug(explain(plan))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that were not fetched yet."""
+        """All rows that are not fetched yet."""
         if self._rows is None and self._frame is not None:
             self._rows = iter(self._frame.collect())
         return [tuple(row) for row in self._remaining()]
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """The next rows, no more than asked for."""
+        """The next rows, at most this many."""
         return [tuple(row) for row in islice(self._remaining(), size)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, None after the last."""
+        """The next row; None after the last."""
         return next((tuple(row) for row in self._remaining()), None)
 
     @property
@@ -126,18 +123,18 @@ class KtkCursor:
         return [(name, kind, None, None, None, None, True) for name, kind in columns]
 
     def close(self) -> None:
-        """Forget the result."""
+        """Discard the result."""
         self._answer = None
         self._frame = None
         self._rows = None
 
     def _answered(self, sql: str) -> bool:
-        """Answer a query in this process; gives whether that was possible."""
+        """Try to answer a query in this process, and tell whether that was possible."""
         local = self._sessions.local()
         try:
             self._answer = local.totals(sql) if self._try_local == "totals" else local.shown(sql)
         except LocalEngineError as reason:
-            _LOGGER.debug(f"Spark is asked: {reason}")
+            _LOGGER.debug(f"Spark answers: {reason}")
             return False
         self._rows = iter(self._answer.rows)
         for plan in local.plans:
@@ -153,7 +150,7 @@ class KtkCursor:
             frame.write.format("noop").mode("overwrite").save()
 
     def _remaining(self) -> Iterator[tuple[Any, ...]]:
-        """The rows that were not fetched yet; each partition is computed when its rows are due."""
+        """The rows that are not fetched yet; each partition is computed when its rows are due."""
         if self._rows is None:
             self._rows = iter(self._frame.toLocalIterator() if self._frame is not None else ())
         return self._rows
@@ -164,7 +161,7 @@ _SELECTABLE = frozenset({"model", "snapshot", "seed", "test"})
 
 
 def _hint_of(node: Any) -> str:
-    """What to do where a relation is missing that a node reads."""
+    """What to do about a missing relation that a node reads."""
     parents = getattr(getattr(node, "depends_on", None), "nodes", ())
     sources = sorted(id_.split(".", 2)[2] for id_ in parents if id_.startswith("source."))
     selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
@@ -173,7 +170,7 @@ def _hint_of(node: Any) -> str:
 
 
 class _Node(NamedTuple):
-    """What a thread works on: dbt's name for it, the node if it is one, and since when."""
+    """The current work of a thread: dbt's name for it, its node if any, and its start."""
 
     name: str
     node: Any
@@ -183,7 +180,7 @@ class _Node(NamedTuple):
 class KtkHandle:
     """What dbt keeps as the connection of a thread; no other thread uses it.
 
-    dbt makes cursors itself and tells them nothing, so the handle knows what is asked of them.
+    dbt itself makes cursors, without arguments, so the handle knows what they compute.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -193,12 +190,7 @@ class KtkHandle:
 
     @contextmanager
     def computing(self, wanted: Wanted, try_local: TryLocal) -> Iterator[None]:
-        """Let cursors that are made within a block compute these rows when they run a query.
-
-        Args:
-            wanted: see `KtkCursor`.
-            try_local: see `KtkCursor`.
-        """
+        """Set what cursors made in a block compute when they run a query; see `KtkCursor`."""
         self._wanted, self._try_local = wanted, try_local
         try:
             yield
@@ -213,11 +205,11 @@ class KtkHandle:
         """Keep the session: the next node of this thread uses it again."""
 
     def rollback(self) -> None:
-        """Do nothing: every commit is one step."""
+        """Do nothing: every commit is atomic."""
 
 
 class KtkConnectionManager(SparkConnectionManager):
-    """Opens handles and runs statements, with errors in one place."""
+    """Opens handles, runs statements, and translates their errors in one place."""
 
     TYPE = "ktk"
 
@@ -235,7 +227,7 @@ class KtkConnectionManager(SparkConnectionManager):
         server = config.credentials.server  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings, server)
         self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
-        # Each thread writes its own item only; anyone who cancels takes a copy.
+        # Each thread writes only its own item; a cancel takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
 
@@ -249,9 +241,7 @@ class KtkConnectionManager(SparkConnectionManager):
     def node(self, name: str, node: Any) -> Iterator[None]:
         """Say what the calling thread works on within a block.
 
-        Args:
-            name: dbt's name for it: a node's unique id, or `master` and the like.
-            node: the node; None for work that belongs to none.
+        `name` is a node's unique id, or `master` and the like for work without a node.
         """
         thread = threading.current_thread()
         before = self._nodes.get(thread)
@@ -265,18 +255,14 @@ class KtkConnectionManager(SparkConnectionManager):
                 self._nodes[thread] = before
 
     def working_on(self) -> str:
-        """What the calling thread works on: a node's unique id, or dbt's name for other work."""
+        """The calling thread's current work: a node's unique id, or dbt's name for other work."""
         return self._working_on().name
 
     def _working_on(self) -> _Node:
         return self._nodes.get(threading.current_thread()) or _Node("dbt", None, monotonic())
 
     def cancel_open(self) -> list[str]:
-        """Cancel what the other threads compute.
-
-        Returns:
-            The names of what they worked on.
-        """
+        """Cancel the work of all other threads, and give its names."""
         others = dict(self._nodes)
         others.pop(threading.current_thread(), None)
         for thread in others:
@@ -314,7 +300,7 @@ class KtkConnectionManager(SparkConnectionManager):
         fetch: bool = False,
         limit: int | None = None,
     ) -> tuple[AdapterResponse, agate.Table]:
-        """Run a statement and fetch its rows; dbt's log has the time that both took."""
+        """Run a statement and fetch its rows; dbt's log has the time of both."""
         from dbt_common.clients.agate_helper import empty_table
 
         handle = self.get_thread_connection().handle
@@ -331,11 +317,7 @@ class KtkConnectionManager(SparkConnectionManager):
 
     @contextmanager
     def _after_header(self, sql: str) -> Iterator[str]:
-        """Run the `sql_header` that dbt writes before the query of a test; settings end with it.
-
-        Yields:
-            What is left to run.
-        """
+        """Give a test's query after its `sql_header`, whose settings end with the block."""
         from dbt.adapters.ktk.session.sql_header import after_header
 
         is_test = self.working_on().startswith(("test.", "unit_test."))
@@ -348,5 +330,5 @@ class KtkConnectionManager(SparkConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """Say what a statement did to rows, where it is the engine that carried it out."""
+        """Give the row counts of a statement that the engine ran."""
         return response_of_statement(cursor.done)

@@ -1,4 +1,4 @@
-"""The profile of the adapter: three lines are enough, and a typo is refused."""
+"""The profile of the adapter: three lines are enough, and a typo is an error."""
 
 from __future__ import annotations
 
@@ -23,60 +23,41 @@ from ktk_engine.errors import without_secrets
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 from ktk_engine.types.did_you_mean import did_you_mean
 
-# Shown of where the server is; the token is not.
+# Where the server is, without the token.
 _OF_CONNECT = ("host", "port", "use_ssl", "remote")
 
 
 @dataclass
 class KtkCredentials(Credentials):
-    """What a target of type `ktk` may say.
+    """The keys of a target of type `ktk`."""
 
-    Attributes:
-        schema: default schema: a folder of the store, one Kartothek store.
-        database: not used; Spark's names have two parts.
-        store: root of the warehouse; a relative path is resolved against the project's root.
-        defer_store: root of the warehouse that `--state` describes (`--defer`, `dbt clone`), if it
-            is another one; it is only read.
-        storage_options: settings of an object store, such as `endpoint` and keys; they also apply
-            to other stores of the same kind that the project names.
-        server_side_parameters: Spark settings for the session (the name is dbt-spark's).
-        query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
-            model's config of this name wins.
-        target_type: what Jinja sees as `target.type`; packages write Spark's SQL for `spark`.
-        method: `session` for a Spark of dbt's own process, `connect` for a server of Spark
-            Connect; without it, `connect` where the environment has SPARK_REMOTE. Some macros of
-            dbt-spark ask for it.
-        host: the server's name or address.
-        port: where it listens, 15002 unless it is given.
-        token: what lets one in.
-        use_ssl: whether it is spoken to over TLS; with a token it is.
-        remote: all four of them, as PySpark writes them.
-    """
-
-    schema: str = ""
+    schema: str = ""  # default schema: a folder of the store, one Kartothek store
+    # unused: Spark's names have two parts
     database: str | None = None  # type: ignore[assignment]
-    store: str = "./warehouse"
+    store: str = "./warehouse"  # root of the warehouse; relative to the project's root
+    # root of another warehouse that `--state` describes (`--defer`, `dbt clone`); only read
     defer_store: str | None = None
-    # Both may hold keys of object stores: shown nowhere.
+    # Settings of an object store, such as `endpoint` and keys, also for other stores of the same
+    # kind that the project names. This and the next may hold keys: they are never shown.
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    # Spark settings for the session; the name comes from dbt-spark
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
+    # what Jinja sees as `target.type`; packages write Spark's SQL for `spark`
     target_type: str = "spark"
+    # `session` for a Spark in dbt's process, `connect` for a server of Spark Connect; defaults to
+    # `connect` if the environment has SPARK_REMOTE. Some macros of dbt-spark read it.
     method: str | None = None
     # Types are checked here: dbt's own check would not name the key.
     host: Any = None
-    port: Any = None
+    port: Any = None  # 15002 by default
     token: Any = field(default=None, repr=False)
-    use_ssl: Any = None
-    remote: Any = field(default=None, repr=False)
+    use_ssl: Any = None  # always with a token
+    remote: Any = field(default=None, repr=False)  # the four keys above, as PySpark writes them
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
-        """Refuse keys that mean nothing: dbt itself would keep them silently.
-
-        Raises:
-            ValidationError: with the nearest key.
-        """
+        """Refuse unknown keys, which dbt would keep silently, with a `ValidationError`."""
         data = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
         data.setdefault("database", None)
         known = {item.name for item in fields(cls)} | {"type", "threads"}
@@ -84,7 +65,7 @@ class KtkCredentials(Credentials):
         for key in sorted(set(data) - known):
             hint = did_you_mean(key, known)
             allowed = ", ".join(sorted(known - {"database", "method"}))
-            raise ValidationError(  # its message alone is shown: no error within an error
+            raise ValidationError(  # its message alone, so that no error is within an error
                 f"The profile has the key `{key}`, which type ktk does not know.{hint} "
                 f"Known keys: {allowed}."
             )
@@ -125,12 +106,12 @@ class KtkCredentials(Credentials):
         self._find_server()
 
     def _find_server(self) -> None:
-        """Read where Spark is, and refuse what a server elsewhere cannot do."""
+        """Read where Spark runs, and refuse settings that a remote server does not support."""
         target = self.server
         self.method = SESSION if target is None else CONNECT
         if target is None:
             return
-        if not any((self.host, self.remote)):  # the environment's
+        if not any((self.host, self.remote)):  # from the environment
             self.remote = target.url
         if problem := settings_problem(self.server_side_parameters):
             raise ValidationError(problem)
@@ -159,11 +140,11 @@ class KtkCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """What tells warehouses apart (dbt hashes it for its statistics)."""
+        """The identity of a warehouse (dbt hashes it for its statistics)."""
         return self.store
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` and Jinja's `target` show: of a server's address, no parameter."""
+        """Keys for `dbt debug` and Jinja's `target`; a server's address without parameters."""
         target = self.server
         for key, value in super().connection_info(with_aliases=with_aliases):
             if key not in _OF_CONNECT:
@@ -176,11 +157,11 @@ class KtkCredentials(Credentials):
 
 
 def show_target_type() -> None:
-    """Let `target.type` be what the profile's `target_type` says: `spark`, unless it says else.
+    """Make `target.type` what the profile's `target_type` says, `spark` by default.
 
-    dbt fills it with the adapter's own name, and packages then write SQL of no engine in
-    particular. The project file is rendered before there is an adapter, so it is dbt's own class
-    that has to know; it has loaded this package where there is a dbt.
+    dbt sets it to the adapter's name, for which packages write SQL of no particular engine. dbt
+    renders the project file before an adapter exists, so this patches dbt's own class, which has
+    loaded this package if dbt runs.
     """
     profiles = getattr(sys.modules.get("dbt.config.profile"), "Profile", None)
     of_dbt = getattr(profiles, "to_target_dict", None)
@@ -198,5 +179,5 @@ def show_target_type() -> None:
 
 
 def _setting(value: Any) -> str:
-    """A setting as Spark wants it; YAML's true is Spark's `true`."""
+    """A setting in Spark's form; YAML's true is Spark's `true`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,25 +17,20 @@ _LOGGER = AdapterLogger("ktk")
 
 
 class RefusedColumnsError(CompilationError):
-    """Columns break a rule; dbt has its contracts and `on_schema_change: fail` as this kind."""
+    """Columns break a rule; dbt has this kind for contracts and `on_schema_change: fail`."""
 
     def process_stack(self) -> list[str]:
-        """Leave the macros out that the model went through: they are not at fault."""
+        """Leave out the macros between, which are not at fault."""
         return []
 
 
 @contextmanager
 def translated(hint: str = "", declared_in: str = "") -> Iterator[None]:
-    """Run a block; what it raises reaches dbt with the message only, the log file has the rest.
+    """Turn errors of a block into dbt's with the message only; the log file has the rest.
 
-    Args:
-        hint: what to do where a relation is not there, see `missing_hint`.
-        declared_in: the file that declares columns.
-
-    Raises:
-        RefusedColumnsError: columns break a rule.
-        DbtRuntimeError: another error of the engine, whose message says what to do.
-        DbtDatabaseError: Spark refused, failed or ended.
+    `hint` says what to do about a missing relation (`missing_hint`), and `declared_in` is the file
+    that declares columns. Columns that break a rule raise a `RefusedColumnsError`, other errors of
+    the engine a `DbtRuntimeError`, and those of Spark a `DbtDatabaseError`.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the log keeps of a commit for people: who, which dbt node, which invocation."""
+"""What the log keeps of a commit for users: who, which dbt node, which invocation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from ktk_engine.warehouse.author import OWNER, user_name
 
 
 def history_of(model: Mapping[str, Any]) -> dict[str, str]:
-    """What the log keeps of a dbt run.
-
-    Args:
-        model: the node as Jinja's `model`.
-    """
+    """What the log keeps of a dbt run, from Jinja's `model`."""
     from dbt_common.invocation import get_invocation_id
 
     return {

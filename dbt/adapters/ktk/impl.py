@@ -1,4 +1,4 @@
-"""The adapter: translates dbt's words into the engine's."""
+"""The adapter, which translates between dbt and the engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOGGER = AdapterLogger("ktk")
 
 @dataclass
 class KtkConfig(SparkConfig):
-    """Keys of ours; dbt only learns from it how they merge. `config.model_config` checks them."""
+    """Our keys, so that dbt knows how they merge; `config.model_config` checks them."""
 
     cube: str | None = None
     dataset: str | None = None
@@ -57,7 +57,7 @@ class KtkConfig(SparkConfig):
 class KtkAdapter(
     PythonModels, Snapshots, StagedRuns, CubeMethods, Documentation, CliBridge, Leftovers
 ):
-    """dbt on cubes. Relations are the store's; SQL is Spark's."""
+    """dbt on cubes: relations belong to the store, and SQL to Spark."""
 
     AdapterSpecificConfigs = KtkConfig
     CONSTRAINT_SUPPORT = {  # noqa: RUF012 - dbt's own attribute
@@ -86,7 +86,7 @@ class KtkAdapter(
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Check what runs, then list the store: before the first model runs."""
+        """Check the nodes that run, then list the store, before the first model runs."""
         self.check_stage()
         configs = list(relation_configs)
         found = builders(configs)
@@ -106,7 +106,7 @@ class KtkAdapter(
         super().set_relations_cache(configs, clear, required_schemas)
 
     def _problems(self, node: RelationConfig) -> tuple[str, ...]:
-        """What is wrong with a node's configuration; empty texts for what is right."""
+        """The problems of a node's configuration; empty texts for none."""
         if self.keeps_in_metastore(node.config):
             return (python_problem(node),)
         kind = str(getattr(node.config, "materialized", "") or "view")
@@ -121,7 +121,7 @@ class KtkAdapter(
         )
 
     def debug_query(self) -> None:
-        """What `dbt debug` runs: the store can be written, and Spark answers."""
+        """The checks of `dbt debug`: the store is writable, and Spark answers."""
         with translated():
             for line in debug_lines(self.connections.warehouse, self.connections.sessions):
                 _LOGGER.info(line)
@@ -133,7 +133,7 @@ class KtkAdapter(
         return listagg_text(measure, delimiter, order_by, limit, self._spark_version() >= (4, 0))
 
     def _spark_version(self) -> tuple[int, int]:
-        """The version of the Spark that plans: PySpark's, or that of the server, which is asked."""
+        """The version of the Spark that plans: PySpark's, or what the server reports."""
         sessions = self.connections.sessions
         if sessions.server is None:
             return spark_version()
@@ -147,7 +147,7 @@ class KtkAdapter(
 
 
 def _problem(node: RelationConfig) -> str:
-    """What is wrong with a node's configuration, empty if nothing is."""
+    """What is wrong with a node's configuration; empty if nothing is."""
     config: Any = node.config
     values = config.to_dict(omit_none=True) if hasattr(config, "to_dict") else {}
     try:

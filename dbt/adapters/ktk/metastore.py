@@ -1,4 +1,4 @@
-"""Tables that Spark's own catalog keeps: models with a `file_format`, as dbt-spark has them."""
+"""Tables in Spark's own catalog: models with a `file_format`, as in dbt-spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ktk_engine.types.identifier import Identifier
 
 
 class MetastoreAdapter(SparkAdapter):
-    """What dbt-spark does, where the profile configures a metastore; nothing where it does not.
+    """dbt-spark's behavior if the profile configures a metastore; otherwise its answers are empty.
 
-    The store is asked first, always: this answers for what it does not know.
+    The store always comes first: this class answers for what the store lacks.
     """
 
     @property
@@ -24,11 +24,7 @@ class MetastoreAdapter(SparkAdapter):
         return self.connections.sessions.has_metastore  # type: ignore[attr-defined,no-any-return]
 
     def keeps_in_metastore(self, config: Any) -> bool:
-        """Whether a node's rows go to a table of the metastore.
-
-        Args:
-            config: the node's; that of a source or the like may be no mapping.
-        """
+        """Whether a node's rows go to the metastore; a source's `config` may be no mapping."""
         if not hasattr(config, "get") or config.get("materialized") not in IN_METASTORE:
             return False
         return config.get("file_format") not in (None, "ktk") and self.has_metastore
@@ -46,17 +42,13 @@ class MetastoreAdapter(SparkAdapter):
         return super().get_columns_in_relation(relation) if self.has_metastore else []
 
     def drop_schema(self, relation: BaseRelation) -> None:
-        """Drop a database with everything in it; one that does not exist is fine."""
+        """Drop a database with everything in it, if it exists."""
         if self.has_metastore:
             super().drop_schema(relation)
 
 
 def python_problem(node: RelationConfig) -> str:
-    """Say that a Python model cannot be a table of the metastore, empty if it is none.
-
-    Args:
-        node: a node whose rows go to the metastore.
-    """
+    """Say that a Python model cannot be a table of the metastore; empty for other nodes."""
     if getattr(node, "language", "") != "python":
         return ""
     return (

@@ -1,5 +1,4 @@
-"""Relations: two-part names, quoted only where they have to be; an address before what lies
-elsewhere."""
+"""Relations: names of two parts, quoted only if necessary, after an address if stored elsewhere."""
 
 from __future__ import annotations
 
@@ -29,19 +28,15 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KtkRelation(SparkRelation):
-    """A relation of a store.
+    """A relation of a store."""
 
-    Attributes:
-        address: where its rows lie, if that is not the profile's store; see `source_address`.
-        version: the clause of Spark's SQL that asks for an earlier version; empty for the newest.
-        project: where the paths of sources start; None before there is an adapter.
-        functions: those of the project that the run has met; None likewise.
-    """
-
+    # where the paths of sources start; None before there is an adapter
     project: ClassVar[Project | None] = None
+    # those of the project that the run has met; None likewise
     functions: ClassVar[Functions | None] = None
+    # where its rows are stored if not in the profile's store; see `source_address`
     address: str = ""
-    version: str = ""
+    version: str = ""  # clause of Spark's SQL for an earlier version; empty for the newest
 
     def __post_init__(self) -> None:
         if self.database and self.database != self.schema:
@@ -53,7 +48,7 @@ class KtkRelation(SparkRelation):
 
     @classmethod
     def of_project(cls, config: AdapterRequiredConfig, functions: Functions) -> type[Self]:
-        """Give the class of one project's relations: dbt's `source()` tells it no project."""
+        """Give the relation class of one project, because dbt's `source()` passes no project."""
         shared = {"project": project_of(config), "functions": functions}
         return type(cls.__name__, (cls,), shared)
 
@@ -61,22 +56,13 @@ class KtkRelation(SparkRelation):
     def create_from(
         cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any
     ) -> Self:
-        """Make the relation of a node or source.
-
-        Args:
-            quoting: the project's configuration.
-            relation_config: the node or source.
-            kwargs: more of the relation's attributes.
-
-        Raises:
-            DbtConfigError: a source is configured wrongly.
-        """
+        """Make the relation of a node or source; a `DbtConfigError` for a wrong source."""
         found: Address | None = None
         if kwargs.get("type") == RelationType.Function:
             cls._note(relation_config)
         elif getattr(relation_config, "resource_type", "") == "source":
             found = source_address(relation_config, cls.project or project_of(quoting))
-        elif not hasattr(relation_config, "unique_id"):  # what `--state` says of a node
+        elif not hasattr(relation_config, "unique_id"):  # `--state` describes the node
             found = (cls.project or project_of(quoting)).deferred(relation_config)
         if found is not None:
             kwargs["address"] = str(found)
@@ -84,18 +70,18 @@ class KtkRelation(SparkRelation):
 
     @classmethod
     def _note(cls, node: Any) -> None:
-        """Know the function that is named; while dbt parses, the node is who names it."""
+        """Register the named function; while dbt parses, the node is the one that names it."""
         if cls.functions is not None and hasattr(node, "returns"):
             cls.functions.note(Function(node.to_dict(omit_none=True)))
 
     @property
     def outside(self) -> Address | None:
-        """Where its rows lie, if that is not the profile's store."""
+        """The address of its rows, if it is not the profile's store."""
         return parse_address(self.address)
 
     @property
     def files(self) -> FileAddress | None:
-        """The plain files that it is, if it is not a relation of any store."""
+        """Its plain files, if it is no relation of a store."""
         outside = self.outside
         return outside if isinstance(outside, FileAddress) else None
 
@@ -108,13 +94,13 @@ class KtkRelation(SparkRelation):
         return str(self.schema), str(self.identifier)
 
     def render(self) -> str:
-        """Write it in SQL: a function's name has one part, and limits come around a version."""
+        """Write it in SQL: a function's name has one part, and limits go around a version."""
         if self.type == RelationType.Function:
             return function_name(str(self.schema), str(self.identifier))
         return f"{super().render()} {self.version}".rstrip()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
-        """Quote names that Spark's parser would not take as they are, such as `a-b`."""
+        """Quote names that Spark's parser does not accept as they are, such as `a-b`."""
         if self.address and self.identifier and self.include_policy.identifier:
             yield ComponentName.Database, quote_identifier(self.address)
         for component, name in super()._render_iterator():
@@ -125,7 +111,7 @@ class KtkRelation(SparkRelation):
 
 
 def as_ktk(relation: BaseRelation) -> KtkRelation:
-    """Give a relation of dbt's as one of ours: all that this adapter makes are."""
+    """Narrow a relation of dbt to ours: this adapter makes no others."""
     if isinstance(relation, KtkRelation):
         return relation
     return KtkRelation.create(schema=relation.schema, identifier=relation.identifier)

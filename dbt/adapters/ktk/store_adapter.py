@@ -1,4 +1,4 @@
-"""dbt's questions about schemas, relations and columns, answered from the store."""
+"""Answers dbt's calls for schemas, relations and columns from the store."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 
 
 class StoreAdapter(MetastoreAdapter):
-    """An adapter whose catalog is the store, and behind it a metastore; SQL is Spark's."""
+    """An adapter whose catalog is the store, then a metastore, and whose SQL belongs to Spark."""
 
     Relation = KtkRelation
     Column = KtkColumn
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
 
     connections: KtkConnectionManager
-    _flags: list[BehaviorFlag] | None = None  # of which `behavior` is still to be made
+    _flags: list[BehaviorFlag] | None = None  # for `behavior`, made on first use
     _behavior: Behavior
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
-    _ended: set[str]  # nodes that this run is done with
+    _ended: set[str]  # nodes that this run has finished
     _failed: set[str]  # those of them that ended in an error
-    _taken_out: set[tuple[str, str]]  # schema and uuid of datasets that its writes took out
+    _taken_out: set[tuple[str, str]]  # schema and uuid of datasets that its writes removed
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
@@ -68,10 +68,9 @@ class StoreAdapter(MetastoreAdapter):
 
     @property
     def behavior(self) -> Behavior:
-        """Flags of dbt's own changes of behaviour, made when somebody asks for one.
+        """Flags of dbt's own changes of behavior, made on first use.
 
-        dbt looks for the source lines of the whole stack to make them, at each start, and a run
-        rarely asks.
+        To make them dbt looks up the source lines of the whole stack, and a run rarely needs them.
         """
         flags = self._flags
         if flags is not None:  # two threads may both make them: they are the same
@@ -92,7 +91,7 @@ class StoreAdapter(MetastoreAdapter):
     def connection_named(
         self, name: str, query_header_context: Any = None, should_release_connection: bool = True
     ) -> Iterator[None]:
-        """Let the calling thread work on a node for a block."""
+        """Set the calling thread's node for a block."""
         named = super().connection_named(name, query_header_context, should_release_connection)
         with named, self.connections.node(name, query_header_context):
             try:
@@ -114,7 +113,7 @@ class StoreAdapter(MetastoreAdapter):
             return self.connections.warehouse.find_schema(schema) is not None
 
     def create_schema(self, relation: BaseRelation) -> None:
-        """Make a schema, if there is none of this name."""
+        """Make a schema if it does not exist."""
         with translated():
             self.connections.warehouse.create_schema(str(relation.schema))
 
@@ -149,18 +148,18 @@ class StoreAdapter(MetastoreAdapter):
         return self._columns_by_query(known) if found is None else columns_of(found)
 
     def _columns_elsewhere(self, relation: KtkRelation) -> list[SparkColumn]:
-        """Columns of what the store lacks."""
+        """Columns of a relation that the store lacks."""
         if relation.address:
             return []
         source = self._source_named(relation)
         if source is not None:
             return self.get_columns_in_relation(source)
         if not self.has_metastore and not self.connections.sessions.started:
-            return []  # a Spark that is still to be started has no relations of its own
+            return []  # a Spark that has not started has no relations of its own
         return super().get_columns_in_relation(relation)
 
     def _source_named(self, relation: BaseRelation) -> KtkRelation | None:
-        """Find the source that has a relation's name: dbt's unit tests forget its address."""
+        """Find the source with a relation's name, because dbt's unit tests drop its address."""
         sources: dict[str, Any] = getattr(self._macro_resolver, "sources", None) or {}
         for source in sources.values():
             if (source.schema, source.identifier) == (relation.schema, relation.identifier):
@@ -179,19 +178,15 @@ class StoreAdapter(MetastoreAdapter):
     def add_catalog_integration(
         self, catalog_integration: CatalogIntegrationConfig
     ) -> CatalogIntegration:
-        """Refuse a catalog of `catalogs.yml`, which says where other adapters keep tables.
-
-        Raises:
-            DbtConfigError: always.
-        """
+        """Raise a `DbtConfigError`: a catalog of `catalogs.yml` is for other adapters' tables."""
         raise DbtConfigError(
             f"catalogs.yml names the catalog {catalog_integration.name}: a store is its own "
-            "catalog, and the profile's `store` says where it lies. Remove catalogs.yml; a "
+            "catalog, and the profile's `store` names its address. Remove catalogs.yml; a "
             "metastore is named in the profile's `server_side_parameters`."
         )
 
     def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
-        """Find a relation, else a function that this run has built: `--defer` asks for both."""
+        """Find a relation, or a function that this run has built: `--defer` looks for both."""
         found = super().get_relation(database, schema, identifier)
         if found is None and self.connections.sessions.functions.is_built(schema, identifier):
             kind = RelationType.Function
@@ -208,7 +203,7 @@ class StoreAdapter(MetastoreAdapter):
                 self._drop(relation)
 
     def _drop(self, relation: BaseRelation) -> None:
-        """Drop a relation; a test, which drops its own old failures, drops nothing else's."""
+        """Drop a relation; a test may drop only its own old failures."""
         schema, name = str(relation.schema), str(relation.identifier)
         author, relations = self._running_author(), self.relations
         if author.owner and author.owner.builder.is_test:
@@ -244,7 +239,7 @@ class StoreAdapter(MetastoreAdapter):
         self.cache.rename(from_relation, to_relation)
 
     def truncate_relation(self, relation: BaseRelation) -> None:
-        """Take all rows out of a table, in one commit."""
+        """Remove all rows from a table, in one commit."""
         if self.is_of_metastore(relation):
             super().truncate_relation(relation)  # type: ignore[no-untyped-call]
             return
@@ -253,7 +248,7 @@ class StoreAdapter(MetastoreAdapter):
 
     @available
     def without_semicolon(self, sql: str) -> str:
-        """Give a query that more is written behind, without the semicolon that ends it.
+        """Give a query without its final semicolon, so that macros can append to it.
 
         Args:
             sql: a model's compiled query.
@@ -285,7 +280,7 @@ class StoreAdapter(MetastoreAdapter):
     def alter_column_comments(
         self, relation: BaseRelation, columns: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """Let the comments of some columns be their descriptions."""
+        """Set the comments of some columns to their descriptions."""
         texts = {name: str(item.get("description") or "") for name, item in columns.items()}
         with translated():
             self._alter(relation, notes=Notes(columns=texts))
@@ -297,7 +292,7 @@ class StoreAdapter(MetastoreAdapter):
 
     @available.parse(lambda *_, **__: False)
     def is_of_metastore(self, relation: BaseRelation) -> bool:
-        """Whether only the metastore can know a relation: there is one, and the store lacks it."""
+        """Whether only the metastore can have a relation: there is one, and the store lacks it."""
         if not self.has_metastore or not relation.schema or not relation.identifier:
             return False
         known = as_ktk(relation)
@@ -305,17 +300,17 @@ class StoreAdapter(MetastoreAdapter):
             return not known.address and self.relations.find(*known.place) is None
 
     def _author(self, model: Mapping[str, Any], full_refresh: bool = False) -> Author:
-        """Who changes relations when a node is run."""
+        """The author of changes by a node."""
         return Author(history_of(model), self._owner(str(model["unique_id"])), full_refresh)
 
     def _running_author(self) -> Author:
-        """Who changes relations in the calling thread: the node that dbt runs there, if any."""
+        """The author of changes by the calling thread: the node that dbt runs there, if any."""
         node = self.connections.working_on()
         is_node = node.partition(".")[0] in ("model", "seed", "snapshot", "test")
         return Author(history_of({"unique_id": node}), self._owner(node) if is_node else None)
 
     def _owner(self, node: str) -> Owner:
-        """A node, with what else there is in its project."""
+        """A node, with the rest of its project."""
         living = None if self._builders is None else self._builders.nodes
         return Owner(DbtNode(node, str(self.config.project_name)), living)
 

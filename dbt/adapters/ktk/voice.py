@@ -1,4 +1,4 @@
-"""What to do about an error of the engine in dbt's words: flags, configs, YAML and operations."""
+"""What to do about an error of the engine in dbt's terms: flags, configs, YAML and operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ktk_engine.messages import Voice
 
 
 def _operation(name: str, /, **arguments: str) -> str:
-    """How an operation is called; arguments are in braces, to be filled in."""
+    """How to call an operation; arguments in braces are to be filled in."""
     given = ", ".join(f"{key}: {value}" for key, value in arguments.items())
     return f"dbt run-operation ktk_{name} --args '{{{{{given}}}}}'"
 
@@ -93,12 +93,12 @@ DBT: Voice = {
     "rename_by_statement": "a table gets another name by `ktk rename`, a view by its model's alias",
     "build_seed": "Build the model that is materialized cube_seed first.",
     "no_second_seed": "Materialize this model as cube_enrichment, or give it another cube.",
-    "unbreak": "change the model so that they fit; or build them in the same run with "
-    "--full-refresh; or set cascade: true in its config and run with --full-refresh, which takes "
-    "them out of the cube in the commit that rebuilds the seed dataset, and rebuild them",
-    "unbreak_in_full_refresh": "change the model so that they fit; or build them in the same run "
-    "with --full-refresh; or set cascade: true in its config, which takes them out of the cube in "
-    "the commit that rebuilds the seed dataset, and rebuild them",
+    "unbreak": "change the model so that they fit, build them in the same run with --full-refresh, "
+    "or set cascade: true in its config and run with --full-refresh, which takes them out of the "
+    "cube in the commit that rebuilds the seed dataset, and rebuild them",
+    "unbreak_in_full_refresh": "change the model so that they fit, build them in the same run with "
+    "--full-refresh, or set cascade: true in its config, which takes them out of the cube in the "
+    "commit that rebuilds the seed dataset, and rebuild them",
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: take it out with "

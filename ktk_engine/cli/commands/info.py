@@ -142,7 +142,7 @@ def _show_documents(console: Console, cube: CubeDescription) -> None:
             said = f"Kartothek readers see version {item.documented}, of {at}"
             console.print(f"{item.id}: {said}", style="yellow", soft_wrap=True)
     if not all(item.documents for item in cube.datasets):
-        console.print("no documents for Kartothek, as was asked for", soft_wrap=True)
+        console.print("no documents for Kartothek, as set", soft_wrap=True)
 
 
 def _show_comments(console: Console, cube: CubeDescription) -> None:

@@ -1,4 +1,4 @@
-"""Completes snapshots by the footers of files of which nothing is known but their names."""
+"""Completes snapshots by the footers of files of which only names are known."""
 
 from __future__ import annotations
 
@@ -17,19 +17,11 @@ from ktk_engine.store.interface import ObjectStore
 def describe_files(
     store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress = no_progress
 ) -> list[Snapshot]:
-    """Note rows, bytes, bounds and physical types of the files that nobody has described yet.
+    """Record rows, bytes, bounds and types of files that the snapshots do not describe.
 
-    Args:
-        store: where the files lie.
-        snapshots: datasets, with files of other programs among theirs.
-        progress: gets how many footers were read, and of how many.
-
-    Returns:
-        The datasets in the same order; files, their order and all else stay.
-
-    Raises:
-        FormatError: a file is damaged.
-        ObjectNotFoundError: a file is missing.
+    Files, their order and everything else stay. `progress` gets the number of footers read, and the
+    total. Raises a `FormatError` if a file is damaged, and an `ObjectNotFoundError` if it is
+    missing.
     """
     unknown = [_is_unknown(item) for item in snapshots]
     keys = [
@@ -79,7 +71,7 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
 def _numbered(
     known: tuple[pa.Schema, ...], footers: Sequence[Footer]
 ) -> tuple[tuple[pa.Schema, ...], list[int]]:
-    """The distinct physical schemas, and which one each file has."""
+    """The distinct physical schemas, and the number of each file's schema."""
     schemas, numbers = list(known), []
     places = {str(schema.remove_metadata()): place for place, schema in enumerate(schemas)}
     for footer in footers:

@@ -1,7 +1,7 @@
-"""Plain parquet files of this machine as one relation: what is there, and what they have together.
+"""Plain parquet files of this machine as one relation: their common columns and their rows.
 
-Others wrote them, so that nothing is taken for granted: every footer is read, columns are joined by
-name and class, and what cannot be joined is refused with the files' names. See docs/sources.md.
+Other programs wrote them, so nothing is taken for granted. Every footer is read, columns are joined
+by name and class, and what cannot be joined is refused with the files' names. See docs/sources.md.
 """
 
 from __future__ import annotations
@@ -31,58 +31,39 @@ from ktk_engine.types.type_class import class_name, class_problem
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SCHEME = re.compile(r"^file:(?://)?(?=/)")
-# An old form of instants, as Spark understands it; to Arrow it is a local time in nanoseconds.
+# Spark's type for an old form of instants, which Arrow reads as local time in nanoseconds.
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
 class PlainFile:
-    """A file of a source.
+    """A file of a source."""
 
-    Attributes:
-        path: where it lies, absolute, without links.
-        folders: name -> text of each folder `name=text` between the source's location and it, as
-            they are written there.
-        between: whether there are folders of other names among them.
-    """
-
-    path: str
+    path: str  # absolute, without links
+    # The folders `name=text` between the source's location and the file, as written.
     folders: Mapping[str, str]
-    between: bool = False
+    between: bool = False  # there are folders of other names among them
 
 
 @dataclass(frozen=True)
 class PlainFiles:
-    """The files of a source as one relation.
+    """The files of a source as one relation."""
 
-    Attributes:
-        store: reads them; keys are the files' paths.
-        files: the files, in order.
-        footers: what each of them says of itself.
-        schema: all columns, in order; texts stand for those that are refused.
-        refused: column -> why it cannot be read, with a file.
-        snapshot: the other columns, and the files.
-        spelled_otherwise: a column that some files have in other letters; empty for none.
-    """
-
-    store: SourceFiles
+    store: SourceFiles  # its keys are the files' paths
     files: tuple[PlainFile, ...]
     footers: tuple[Footer, ...]
-    schema: pa.Schema
-    refused: Mapping[str, str]
-    snapshot: Snapshot
-    spelled_otherwise: str
+    schema: pa.Schema  # all columns, in order; refused ones are texts
+    refused: Mapping[str, str]  # column -> why it cannot be read, with a file
+    snapshot: Snapshot  # the other columns, and the files
+    spelled_otherwise: str  # a column that some files have in another letter case; else empty
 
 
 def find_files(location: str, only: str = "", ignore_folders: bool = False) -> list[PlainFile]:
-    """Find the files at a location, as Spark does; those in folders of any depth too.
+    """Find the files at a location, in folders of any depth, as Spark does.
 
-    Names that begin with `_` or `.` are no data.
-
-    Args:
-        location: a file, a folder, or a pattern: `*`, `?`, `[ab]`, `{ab,cd}`.
-        only: a pattern for names of files; empty for all.
-        ignore_folders: whether folders `name=text` are no columns.
+    A location is a file, a folder, or a pattern of `*`, `?`, `[ab]`, `{ab,cd}`. Names that begin
+    with `_` or `.` are no data. `only` is a pattern for names of files. With `ignore_folders`,
+    folders `name=text` are no columns.
     """
     path = _SCHEME.sub("", location)
     found = [path] if os.path.exists(path) else sorted(set(_matches(path)))
@@ -110,7 +91,7 @@ def _matches(pattern: str) -> Iterator[str]:
 
 
 def _walk(root: str) -> Iterator[str]:
-    """Files in a folder and those below; through links, into each folder once."""
+    """Files in a folder and below; follows links, and visits each folder once."""
     seen = set()
     for folder, folders, names in os.walk(root, followlinks=True):
         real = os.path.realpath(folder)
@@ -130,16 +111,10 @@ def _is_data(name: str) -> bool:
 def read_plain_files(
     store: SourceFiles, known: FooterCache, files: Sequence[PlainFile]
 ) -> PlainFiles:
-    """Read the footers of files, and join what they have: by name, each column in its class.
+    """Read the footers of files, at least one, and join columns by name and class.
 
-    Args:
-        store: reads them.
-        known: gets their footers.
-        files: the files, at least one.
-
-    Raises:
-        ConfigurationError: columns or folders cannot be joined.
-        FormatError: a file is no parquet file, or cannot be read.
+    Raises a `ConfigurationError` if columns or folders cannot be joined, and a `FormatError` if a
+    file is no parquet file or cannot be read.
     """
     keys = [file.path[1:] for file in files]
     footers = [_with_instants(footer) for footer in known.read(store, keys)]
@@ -166,7 +141,7 @@ def read_plain_files(
 
 
 def _with_instants(footer: Footer) -> Footer:
-    """The same in the types that Spark gives: to it the old form of 96 bits is an instant."""
+    """The footer in Spark's types, where the old form of 96 bits is an instant."""
     fields = [f.with_type(_INSTANT) if f.name in footer.instants else f for f in footer.schema]
     return replace(footer, schema=pa.schema(fields)) if footer.instants else footer
 
@@ -178,8 +153,8 @@ def _folders(store: SourceFiles, files: Sequence[PlainFile]) -> dict[str, list[s
         if file.folders.keys() != first.folders.keys():
             raise ConfigurationError(
                 Message(
-                    f"The files of {store.url} lie in different folders: {_said(first)}, and "
-                    f"{_said(file)}. Let ",
+                    f"The files of {store.url} are in folders of different layouts: "
+                    f"{_said(first)}, and {_said(file)}. Let ",
                     Remedy("location"),
                     " name files of one layout, or ignore folders: ",
                     Remedy("ignore_folders"),
@@ -203,7 +178,7 @@ def _said(file: PlainFile) -> str:
 
 
 def _decoded(store: SourceFiles, file: PlainFile, text: str) -> str:
-    """The name or value of a folder: `%XX` are bytes of UTF-8, as all writers have them."""
+    """The name or value of a folder, in which `%XX` are bytes of UTF-8."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError as error:

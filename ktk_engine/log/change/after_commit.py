@@ -1,4 +1,4 @@
-"""What is said where a change stands, but something after it failed."""
+"""Errors after a commit say that the change stands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ _LOGGER = logging.getLogger(__name__)
 
 @contextmanager
 def after_commit(name: str) -> Iterator[None]:
-    """Let whatever a block raises say that the change before it stands.
+    """Let every error in a block say that the change before it stands.
 
-    Without this, a store that gives no answer to the first question after a commit looks like one
-    that refused the commit: who then appends again has the rows twice.
-
-    Args:
-        name: what was changed.
+    Otherwise a store that fails right after a commit looks like one that refused it, and a caller
+    who appends again has the rows twice.
     """
     try:
         yield

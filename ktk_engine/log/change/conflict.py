@@ -1,4 +1,4 @@
-"""Conflicts: what a commit that came in between means for mine.
+"""Conflicts: what a commit that came in between means for a change.
 
 See docs/design/files-and-commits.md, Conflicts.
 """
@@ -36,19 +36,10 @@ def check_conflicts(
     partitions: frozenset[str] | None,
     winner: LogEntry,
 ) -> None:
-    """Refuse a change if an entry that was committed meanwhile contradicts it.
+    """Raise a `CommitConflictError` if an entry that was committed meanwhile contradicts a change.
 
-    Append beside append is fine, also beside replaced partitions. Replacing or deleting what
-    another commit changed is not.
-
-    Args:
-        uuid: the dataset that I change.
-        operation: what I do to it.
-        partitions: folders of the partitions that I replace; None means all.
-        winner: an entry between my base and the head.
-
-    Raises:
-        CommitConflictError: the two contradict each other.
+    Appends do not conflict with appends or with replaced partitions. Replacing or deleting what
+    another commit changed does. `partitions` are folders; None means all.
     """
     change = winner.changes.get(uuid)
     if change is None:
@@ -64,13 +55,7 @@ def check_conflicts(
 def change_record(
     operation: Operation, before: Snapshot | None, after: Snapshot | None
 ) -> ChangeRecord:
-    """What an entry says of a change, by which later ones are judged.
-
-    Args:
-        operation: the verb.
-        before: the dataset as it was; None if it is new.
-        after: the dataset as it will be; None if it goes.
-    """
+    """What an entry records of a change, so that later changes can be checked against it."""
     if operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
         return ChangeRecord(operation, schema_changed=True)
     gone, came = changed_files(before, after)
@@ -83,15 +68,7 @@ def change_record(
 
 
 def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) -> None:
-    """Refuse to refer to files that a clean-up has given up while they were written.
-
-    Args:
-        snapshots: what is about to be committed.
-        expired_keys: keys on the lists of the clean-ups that came in between.
-
-    Raises:
-        CommitConflictError: a snapshot refers to such a key.
-    """
+    """Raise a `CommitConflictError` if snapshots refer to files that a clean-up has given up."""
     if not expired_keys:
         return
     for snapshot in snapshots:
@@ -104,17 +81,10 @@ def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) ->
 
 
 def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
-    """Refuse to delete a snapshot that an entry refers to which was committed meanwhile.
+    """Refuse to delete a snapshot that an entry committed meanwhile refers to.
 
-    Its writer may have stood still for so long between the two that it passed for dead. Of an entry
-    that tags a version nobody looks up what that needs: the next clean-up does.
-
-    Args:
-        winner: an entry between my base and the head.
-        deleted: keys that I am about to give up.
-
-    Raises:
-        CommitConflictError: the entry refers to one of them, or tags a version.
+    Its writer may have paused for so long that it seemed dead. An entry that tags a version is a
+    `CommitConflictError` too: the next clean-up finds out what that version needs.
     """
     new_tags = [name for name in winner.tagged if name in winner.tags]
     if deleted and new_tags:
@@ -132,15 +102,7 @@ def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
 
 
 def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
-    """Refuse to give or take back names of versions if an entry contradicts.
-
-    Args:
-        winner: an entry between my base and the head.
-        tags: name -> the version that it is to name; None for a name that goes.
-
-    Raises:
-        CommitConflictError: the entry changed one of the names, or gave files up.
-    """
+    """Raise a `CommitConflictError` if an entry changed one of the tags, or gave files up."""
     if same := sorted(set(winner.tagged) & set(tags)):
         raise CommitConflictError(
             f"Tag {', '.join(same)} was changed by version {winner.version} of the log meanwhile. "
@@ -157,7 +119,7 @@ def _reason(operation: Operation, partitions: frozenset[str] | None, change: Cha
     if change.operation == "cleanup":
         return ""
     if {operation, change.operation} & METADATA_ONLY_OPERATIONS and change.operation != "remove":
-        return ""  # it changes no files, and goes on top of whatever is there
+        return ""  # it changes no files, and fits on any base
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."
     if operation == "append":

@@ -14,24 +14,14 @@ Rebase = Callable[[Snapshot | None, int], Snapshot]
 
 @dataclass(frozen=True)
 class DatasetChange:
-    """What a writer wants to do to one dataset.
-
-    Attributes:
-        uuid: the dataset.
-        operation: the verb.
-        rebase: gives the new snapshot on top of the current one (None if there is none yet);
-            the second argument counts attempts. Called again after each lost slot. None removes
-            the dataset.
-        partitions: folders of the partitions that are replaced; None means all of them.
-        role: what the dataset is in its cube.
-        relation: name by which SQL knows it; None leaves it as it is.
-        builder: the dbt node that builds it; None leaves it as it is.
-    """
+    """What a writer wants to do to one dataset."""
 
     uuid: str
     operation: Operation
+    # Makes the new snapshot from the current one (None if there is none yet). The second argument
+    # counts attempts, one more after each lost slot. None removes the dataset.
     rebase: Rebase | None
-    partitions: frozenset[str] | None = None
+    partitions: frozenset[str] | None = None  # folders of replaced partitions; None: all
     role: DatasetRole = "table"
-    relation: str | None = None
-    builder: DbtNode | None = None
+    relation: str | None = None  # name in SQL; None keeps it
+    builder: DbtNode | None = None  # the dbt node that builds it; None keeps it

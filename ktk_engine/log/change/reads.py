@@ -15,18 +15,13 @@ from ktk_engine.snapshot.snapshot import changed_files
 
 @dataclass(frozen=True)
 class Read:
-    """A dataset, as a statement has read its newest version.
+    """A dataset whose newest version a statement has read."""
 
-    Attributes:
-        state: its scope at that version.
-        uuid: the dataset.
-    """
-
-    state: State
+    state: State  # its scope at that version
     uuid: str
 
     def is_unchanged(self, now: State) -> bool:
-        """Whether a later version of the scope has the same files of it, and the same columns."""
+        """Whether a later version of the scope has the same files and columns of the dataset."""
         before, after = self.state.datasets.get(self.uuid), now.datasets.get(self.uuid)
         if before is None or after is None:
             return False
@@ -36,43 +31,32 @@ class Read:
             old, new = self.state.snapshot(self.uuid), now.snapshot(self.uuid)
             files = changed_files(old, new)
         except KtkError:
-            return False  # a clean-up has removed it, and never what is the newest
+            return False  # removed by a clean-up, which never removes the newest
         return bool(old.schema == new.schema and not any(part.num_rows for part in files))
 
 
 @dataclass(frozen=True)
 class Reads:
-    """The datasets that a write was computed from, at the versions that it has seen.
-
-    Attributes:
-        datasets: what was read; false if nothing was that anybody may change.
-        written: store, uuid and version of what the statement itself has committed since, which
-            is no change by others.
-    """
+    """The datasets that a write was computed from, at the versions that it read."""
 
     datasets: tuple[Read, ...] = ()
+    # Store, uuid and version of what the statement itself has committed since.
     written: frozenset[tuple[str, str, int]] = frozenset()
 
     def __bool__(self) -> bool:
-        """Whether anything was read."""
+        """Whether anything was read that others may change."""
         return bool(self.datasets)
 
     def of(self, url: str, uuid: str) -> Reads:
-        """What was read of one dataset of a store."""
+        """What was read of one dataset in a store."""
         own = (r for r in self.datasets if r.uuid == uuid and r.state.store.url == url)
         return replace(self, datasets=tuple(own))
 
     def check_unchanged(self, head: State) -> None:
-        """Refuse to commit what was computed from rows that others have changed since.
+        """Raise a `CommitConflictError` if others have changed what the write was computed from.
 
-        What lies in the scope that is committed to is compared with the very head that the commit
-        is put on. Others have a log of their own and are compared with what they are now.
-
-        Args:
-            head: what the commit is put on.
-
-        Raises:
-            CommitConflictError: it has to be computed again.
+        Datasets in the scope of the commit are compared with `head`, on which the commit is put.
+        Others have their own log and are compared with their newest version.
         """
         newest = {(head.store.url, head.scope): head}
         for read in self.datasets:
@@ -95,7 +79,7 @@ NOTHING_READ = Reads()
 
 
 def joined_reads(reads: Iterable[Reads]) -> Reads:
-    """All that several computations have read."""
+    """Unite what several computations have read."""
     known = list(reads)
     datasets = tuple(read for item in known for read in item.datasets)
     return Reads(datasets, frozenset(found for item in known for found in item.written))

@@ -1,4 +1,4 @@
-"""Everything that one commit brings: plain data, which is committed or staged."""
+"""Everything that one commit brings: plain data, to be committed or staged."""
 
 from __future__ import annotations
 
@@ -15,27 +15,19 @@ Check = Callable[[Mapping[str, Snapshot]], None]
 
 @dataclass(frozen=True)
 class Transaction:
-    """Everything that one commit brings.
+    """Everything that one commit brings."""
 
-    Attributes:
-        write: the write that it ends; its id was made once, before the first put.
-        changes: one a dataset.
-        check: the cube's own checks over all snapshots as they would be; raises if violated.
-            Of a transaction that only removes datasets it gets none.
-        history: for people: the dbt node, invocation and the like.
-        deleted: keys that a clean-up is going to delete.
-        tags: names of versions to give, or with None to take back.
-        exact: whether any commit that comes in between is a conflict.
-        reads: what the changes were computed from; others must not have changed it.
-    """
-
-    write: PendingCommit
-    changes: tuple[DatasetChange, ...]
+    write: PendingCommit  # its id is made once, before the first put
+    changes: tuple[DatasetChange, ...]  # at most one per dataset
+    # The cube's checks of all snapshots as they would be, which raise. A transaction that only
+    # removes datasets gets none.
     check: Check = lambda snapshots: None
+    # for people: the dbt node, invocation and the like
     history: Mapping[str, str] = field(default_factory=dict)
-    deleted: tuple[str, ...] = ()
-    tags: Mapping[str, int | None] = field(default_factory=dict)
-    exact: bool = False
+    deleted: tuple[str, ...] = ()  # keys that a clean-up is about to delete
+    tags: Mapping[str, int | None] = field(default_factory=dict)  # None takes the name back
+    exact: bool = False  # any commit in between is a conflict
+    # what the changes were computed from, which others must not have changed
     reads: Reads = NOTHING_READ
 
     @property

@@ -11,7 +11,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
-    """Two changes of a dataset as one: the second on top of the first."""
+    """Combine two changes of a dataset: the second on top of the first."""
     before, after = first.rebase, second.rebase
     if after is None:
         return second
@@ -41,7 +41,7 @@ def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
 
 
 def _in_place(after: Rebase, second: DatasetChange) -> DatasetChange:
-    """What was made after a removal, for those who have not seen that: it takes the place."""
+    """A change that follows a removal, for a base without it: it starts from no dataset."""
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         return after(None, attempt)
@@ -51,7 +51,7 @@ def _in_place(after: Rebase, second: DatasetChange) -> DatasetChange:
 
 
 def _on_either(before: Rebase, after: Rebase) -> Rebase:
-    """A rebuilding is made on top of a dataset where it was, also of one that was just made."""
+    """A rebuild on top of the dataset as it was, or of the one that was just made."""
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         return after(before(None, attempt) if base is None else base, attempt)
@@ -60,7 +60,7 @@ def _on_either(before: Rebase, after: Rebase) -> Rebase:
 
 
 def computed_once(change: DatasetChange) -> DatasetChange:
-    """A change that is computed again only on another base: it may write index files."""
+    """A change that is computed again only on another base, since it may write index files."""
     rebase = change.rebase
     if rebase is None:
         return change

@@ -13,18 +13,10 @@ from ktk_engine.messages import Message, Remedy
 
 
 def stageable(store: StagedStore, base: State, transaction: Transaction) -> Transaction:
-    """Let a transaction be staged, and its files be spared by clean-ups.
+    """Make a transaction whose changes can be repeated without computing them twice.
 
-    Args:
-        store: what stages it.
-        base: what it was computed from.
-        transaction: the changes.
-
-    Returns:
-        The transaction, whose changes can be made again without computing them twice.
-
-    Raises:
-        ConfigurationError: what it does cannot be taken back, so that it cannot be staged.
+    Raises a `ConfigurationError` if it cannot be staged, because what it does cannot be taken back.
+    Its files are announced, so that clean-ups spare them.
     """
     scope = base.scope
     for what, found in (("clean-up", transaction.deleted), ("tag", transaction.tags)):

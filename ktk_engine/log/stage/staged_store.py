@@ -1,4 +1,4 @@
-"""A store as a staged run sees it: with commits that nobody else sees yet.
+"""A store as a staged run sees it: with commits that others do not see yet.
 
 See docs/design/files-and-commits.md, Staged runs.
 """
@@ -21,36 +21,22 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class StagedCommit:
-    """A commit that only the staged run sees.
+    """A commit that only the staged run sees."""
 
-    Attributes:
-        version: of its entry in the log as the run sees it.
-        head: what it was put on top of.
-        transaction: what it does.
-    """
-
-    version: int
-    head: State
+    version: int  # of its entry, in the log as the run sees it
+    head: State  # what it was put on top of
     transaction: Transaction
 
 
 class StagedStore(StagedLogs):
     """Takes commits that only its holder sees, until `publish_stages` commits what they did.
 
-    Log entries, snapshots and views are held back in memory. Data and index files are written at
-    once, under names that nothing refers to; their writes stay announced, so that clean-ups spare
-    them. From the first commit to a scope on, the scope is seen as it was then, whatever others
-    commit.
-
-    The threads of a run share it; `close` is for one thread, when the others have ended.
+    Data and index files are written at once, under names that nothing refers to. Their writes stay
+    announced, so that clean-ups spare them. The threads of a run share the store; `close` is for
+    one thread, when the others have ended.
     """
 
     def __init__(self, beneath: ObjectStore) -> None:
-        """Stage nothing yet.
-
-        Args:
-            beneath: the store that everybody sees.
-        """
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
         self._parts: list[tuple[LogScope, PendingCommit]] = []
@@ -58,17 +44,11 @@ class StagedStore(StagedLogs):
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything was staged: a commit, a view."""
+        """Whether a commit or a view was staged."""
         return bool(self.held_back(""))
 
     def announce(self, scope: LogScope, write: PendingCommit, folders: Collection[str]) -> None:
-        """Let clean-ups spare the files of a write until the stage is closed.
-
-        Args:
-            scope: what it writes to.
-            write: the write, which is about to be staged.
-            folders: keys of the folders with its data files.
-        """
+        """Let clean-ups spare the files of a write until the stage is closed."""
         part = PendingCommit(write.commit)
         with self._lock:
             self._write_intents.enter_context(
@@ -77,7 +57,7 @@ class StagedStore(StagedLogs):
             self._parts.append((scope, part))
 
     def add(self, scope: LogScope, staged: StagedCommit) -> None:
-        """Take in a commit whose entry was put."""
+        """Record a commit whose entry was put."""
         with self._lock:
             self._commits.setdefault(scope, []).append(staged)
         gone = [change.uuid for change in staged.transaction.changes if change.rebase is None]
@@ -95,11 +75,10 @@ class StagedStore(StagedLogs):
             }
 
     def close(self, fates: Mapping[LogScope, CommitStatus], is_over: bool = False) -> None:
-        """Stage nothing any more; files of what was surely not published are deleted.
+        """End the stage, and delete the files of what was surely not published.
 
-        Args:
-            fates: what became of each scope's commits; those of others were not published.
-            is_over: whether nothing is committed here any more, staged or not.
+        Scopes that `fates` does not name were not published. With `is_over` nothing is committed
+        here any more, staged or not.
         """
         with self._lock:
             for scope, part in self._parts:

@@ -48,29 +48,18 @@ _NO_WORDS = CubeWords()
 
 @dataclass(frozen=True)
 class AdoptedDataset:
-    """A dataset that another program made or changed.
+    """A dataset that another program made or changed."""
 
-    Attributes:
-        name: its id within the cube, or the table's name.
-        snapshot: what it will be.
-        kept: number of files that both the log's newest version and the document have.
-        gained: number of files that only the document has.
-        lost: keys of files that only the log's newest version has; their rows would be gone.
-        lost_rows: rows of those, None if unknown.
-        notes: what Kartothek's readers see that may surprise, a sentence each.
-        is_new: whether the log did not have the dataset.
-        stale: indexed columns whose indices do not name all files with values; those are built
-            anew.
-    """
-
-    name: str
-    snapshot: Snapshot
-    kept: int
-    gained: int
+    name: str  # its id within the cube, or the table's name
+    snapshot: Snapshot  # as it will be
+    kept: int  # number of files in both the log's newest version and the document
+    gained: int  # number of files in the document alone
+    # Keys of files in the log's newest version alone; their rows would be gone.
     lost: tuple[str, ...]
-    lost_rows: int | None
-    notes: tuple[str, ...] = ()
-    is_new: bool = False
+    lost_rows: int | None  # in these files; None: unknown
+    notes: tuple[str, ...] = ()  # sentences on what Kartothek's readers see that may surprise
+    is_new: bool = False  # the log did not have it
+    # Indexed columns to index anew: their indices do not name all files with values.
     stale: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -88,16 +77,11 @@ class AdoptedDataset:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What would be taken over.
+    """What would be taken over."""
 
-    Attributes:
-        state: the scope it was found in.
-        datasets: those that another program made or changed.
-        specification: what the cube is; None for a table, and without a seed dataset.
-    """
-
-    state: State
-    datasets: tuple[AdoptedDataset, ...]
+    state: State  # the scope as it was found
+    datasets: tuple[AdoptedDataset, ...]  # that another program made or changed
+    # None: a table, or a cube without a seed dataset.
     specification: CubeSpecification | None = None
 
     @property
@@ -132,22 +116,9 @@ def plan_adoption(
 ) -> Adoption:
     """Find what other programs made of a cube or table; nothing is written.
 
-    Reads the footers of files of which the log knows nothing but their names.
-
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        words: what a person says of a cube whose documents do not say what it is.
-        progress: gets how many footers were read, and of how many.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table.
-        ForeignWriterError: a document is damaged or gone, or names files that are gone: there is
-            nothing to take over.
-        UnsupportedFormatError: a document or file is of a form that is unknown here.
-        FormatError: a file is damaged, or its partition value cannot be read.
-        ConsistencyError: nobody can tell what the cube is, or its datasets do not fit together.
-        ConfigurationError: the cube itself says something else than the person.
+    `words` describe a cube whose documents do not. Raises a `ForeignWriterError` if a document or a
+    file that it names is damaged or gone, and a `ConsistencyError` if the cube remains unknown or
+    its datasets do not fit together.
     """
     state = find_scope(store, name)
     found = [_find(state, item) for item in state.datasets.values() if _is_to_adopt(item)]
@@ -165,7 +136,7 @@ def plan_adoption(
 
 
 def _with_refusals(adoption: Adoption) -> Adoption:
-    """Say which datasets can be read from now on, but not written any more, and why."""
+    """Say which datasets can be read but no longer written from now on, and why."""
     if not adoption.datasets:
         return adoption
     id_of = adoption.state.scope.dataset_id
@@ -182,7 +153,7 @@ def _with_refusals(adoption: Adoption) -> Adoption:
 def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
     """Why rows with the same columns would be refused."""
     if not snapshot.file_table.num_rows or snapshot.left_out:
-        return  # the first rows tell the classes; or it is said already
+        return  # the first rows decide the classes, or a note says it already
     try:
         validate_write(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
     except KtkError as error:
@@ -193,12 +164,7 @@ def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str
 def specification_of(
     scope: LogScope, snapshots: Mapping[str, Snapshot]
 ) -> CubeSpecification | None:
-    """What a cube is, by its datasets; None for a table, and without a seed dataset.
-
-    Args:
-        scope: the cube or table.
-        snapshots: its datasets by uuid.
-    """
+    """What a cube is, by its datasets; None for a table, and without a seed dataset."""
     datasets = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
     if not scope.cube or find_seed(scope.cube, datasets) is None:
         return None
@@ -210,18 +176,10 @@ def run_adoption(
 ) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
-    No data file is touched, and of the indices only stale ones are built anew. Files that are lost
-    stay in the store, and in older versions, until a clean-up.
-
-    Args:
-        adoption: what `plan_adoption` found.
-        history: what the log says of this commit, for people.
-        force: also where rows of the newest version are lost.
-
-    Raises:
-        ForeignWriterError: rows would be lost, and `force` is not given; nothing was written.
-        ConsistencyError: the cube's datasets would not fit together; nothing was written.
-        CommitConflictError: another run changed them meanwhile; nothing was written.
+    No data file is touched, and only stale indices are built anew. Lost files stay in the store and
+    in older versions until a clean-up. Raises a `ForeignWriterError` if rows would be lost without
+    `force`, a `ConsistencyError` if the cube's datasets would not fit together, and a
+    `CommitConflictError` if another run changed them meanwhile.
     """
     state = adoption.state
     if not adoption.datasets:
@@ -241,7 +199,7 @@ def run_adoption(
 
 
 def _is_to_adopt(item: DatasetState) -> bool:
-    """Whether another program changed it, or left files that nobody has described yet."""
+    """Whether another program changed it, or left files that are not described yet."""
     return bool(item.foreign or item.problem) or (item.entry is not None and _is_vague(item.entry))
 
 
@@ -271,17 +229,10 @@ def _find(state: State, item: DatasetState) -> _Found:
 def adopted_snapshot(
     state: State, item: DatasetState, before: Snapshot | None, document: DatasetDocument
 ) -> Snapshot:
-    """What a dataset is by another program's document, as far as that says it.
+    """The dataset that another program's document describes, completed from the log.
 
-    Args:
-        state: the scope.
-        item: the dataset.
-        before: what the log has of it.
-        document: what the other program published.
-
-    Raises:
-        FormatError: its schema or a label breaks the format's rules.
-        ObjectNotFoundError: it has no schema.
+    `before` is what the log has. Raises a `FormatError` if the schema or a label breaks the
+    format's rules, and an `ObjectNotFoundError` without a schema.
     """
     if before is not None and item.same_files:
         return with_document(before, document)
@@ -295,7 +246,7 @@ def adopted_snapshot(
 
 
 def _recovered(state: State, found: Sequence[_Found], words: CubeWords) -> list[_Found]:
-    """The same, where documents of a cube have lost what it is with that."""
+    """Complete a cube's datasets whose documents no longer say what the cube is."""
     if not state.scope.cube or not found:
         return list(found)
     scope, own = state.scope, {item.item.uuid: item.snapshot for item in found}
@@ -348,7 +299,7 @@ def _files(snapshot: Snapshot, keys: Sequence[str]) -> pa.Table:
 
 
 def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
-    """What the other program published, if there is something sound, and its key."""
+    """What the other program published, if it is sound, and its key."""
     try:
         key, _ = document_bytes(state.store, item.uuid)
         document = load_document(state.store, item.uuid)

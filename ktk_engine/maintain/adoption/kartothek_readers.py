@@ -20,16 +20,10 @@ ABOUT_READERS = (
 def reader_notes(
     document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
 ) -> tuple[str, ...]:
-    """Say what is worth knowing of a dataset that another program wrote.
+    """Say in sentences what may surprise in a dataset of another program; none if nothing does.
 
-    Args:
-        document: what it published.
-        key: the key of that.
-        snapshot: what the dataset will be.
-        recovered: whether the document had lost what the cube is.
-
-    Returns:
-        A sentence each; none if Kartothek reads exactly what is read here, and as before.
+    Without any, Kartothek reads exactly what is read here, and as before. `recovered` means that
+    the document no longer said what the cube is.
     """
     return tuple(_notes(document, key, snapshot, recovered))
 
@@ -38,7 +32,7 @@ def _notes(
     document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
 ) -> Iterator[str]:
     if key.endswith(MSGPACK_SUFFIX):
-        yield "its document is msgpack; a JSON one is written beside it, which Kartothek prefers"
+        yield "its document is msgpack; a JSON one is written as well, which Kartothek prefers"
     if not document.lists_files:
         yield "its document does not list its files; the new one does"
     if recovered:

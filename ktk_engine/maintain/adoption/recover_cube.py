@@ -1,7 +1,7 @@
-"""Finds out what a cube is whose documents say so no more.
+"""Finds out what a cube is if its documents no longer say so.
 
 Kartothek's `build_dataset_indices`, and its command `index`, write a document without any user
-metadata. What is lost of one dataset the others still say, but for which one is the seed dataset.
+metadata. The other datasets still say what one has lost, except for which one is the seed dataset.
 """
 
 from __future__ import annotations
@@ -26,33 +26,19 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class CubeWords:
-    """What a person says of a cube, where its documents do not; empty for nothing.
+    """What a user says of a cube whose documents do not; empty for nothing."""
 
-    Attributes:
-        seed: id of the seed dataset.
-        dimension_columns: what addresses a cell.
-    """
-
-    seed: str = ""
-    dimension_columns: tuple[str, ...] = ()
+    seed: str = ""  # id of the seed dataset
+    dimension_columns: tuple[str, ...] = ()  # that address a cell
 
 
 def recover_cube(
     prefix: str, datasets: Mapping[str, Snapshot], words: CubeWords
 ) -> dict[str, Snapshot]:
-    """Give the datasets of a cube that have to say again what the cube is.
+    """Give the datasets of a cube that have to say again what the cube is, with its metadata.
 
-    Args:
-        prefix: the cube's name.
-        datasets: all its datasets by id.
-        words: what a person says; it has to agree with what documents say.
-
-    Returns:
-        Those that change, by id, with the cube's metadata; none if nothing is lost.
-
-    Raises:
-        ConsistencyError: nobody can tell what the cube is; the message says what to give.
-        ConfigurationError: a document says something else than the person.
+    Raises a `ConsistencyError`, which says what to give, if the cube remains unknown, and a
+    `ConfigurationError` if a document contradicts `words`.
     """
     seed = find_seed(prefix, datasets)
     lost = {n: item for n, item in datasets.items() if cube_value(item.metadata, IS_SEED) is None}
@@ -88,7 +74,7 @@ def recover_cube(
 
 
 def _agreed(prefix: str, datasets: Mapping[str, Snapshot], key: str) -> tuple[str, ...] | None:
-    """What the documents say of the cube; None if none says it."""
+    """What the documents agree on about the cube; None if none says it."""
     said = {
         name: tuple(value)
         for name, item in datasets.items()

@@ -1,6 +1,6 @@
 """Secondary indices of other programs that do not name all files with values.
 
-Kartothek before 3.19 left some so; queries by such a column miss rows, there and here.
+Kartothek before 3.19 left such indices; queries by such a column miss rows, there and here.
 """
 
 from __future__ import annotations
@@ -23,19 +23,11 @@ from ktk_engine.types.type_class import normalize
 
 
 def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
-    """Compare indices with what footers say of the files.
+    """Count the files of each indexed column whose values its index does not name.
 
-    Args:
-        store: where they lie.
-        snapshot: a dataset with described files.
-
-    Returns:
-        Indexed column -> how many files hold values that its index does not name; columns whose
-        indices name all that footers tell of, or that were written here, are left out. An index
-        that cannot be read names nothing.
-
-    Raises:
-        ObjectNotFoundError: an index file is missing.
+    Footers tell which files have values. Columns with complete indices, and indices written here,
+    are left out. An index that cannot be read names nothing. Raises an `ObjectNotFoundError` for a
+    missing index file.
     """
     found = {
         name: _unnamed(store, snapshot, name, key)
@@ -48,14 +40,7 @@ def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
 def with_new_indices(place: IndexPlace, snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
     """Build indices anew, from the columns themselves.
 
-    Args:
-        place: where files lie and go.
-        snapshot: the dataset.
-        names: indexed columns.
-
-    Raises:
-        FormatError: a file is damaged.
-        ObjectNotFoundError: a file is missing.
+    Raises a `FormatError` or an `ObjectNotFoundError` for a damaged or missing data file.
     """
     indices = indices_of(snapshot)
     for name in names:
@@ -76,7 +61,7 @@ def _unnamed(store: ObjectStore, snapshot: Snapshot, name: str, key: str) -> int
         return pc.sum(held).as_py() or 0
     t = normalize(snapshot.schema.field(name).type)
     if normalize(pairs[VALUE].type) != t:
-        return 0  # of another class: `ktk check` says so
+        return 0  # of another class: `ktk check` reports it
     pairs = pairs.set_column(0, VALUE, pairs[VALUE].cast(t))
     if not _has_exact_bounds(t):
         pairs = pa.table({"label": pc.unique(pairs["label"])})

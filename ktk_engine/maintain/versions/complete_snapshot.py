@@ -17,18 +17,11 @@ def complete_snapshot(
 ) -> Snapshot:
     """Load the snapshot of a dataset that is to be committed again.
 
-    Args:
-        state: the scope as it is now.
-        uuid: the dataset.
-        version: the version that had it.
-        entry: where that version has it.
-        expired_keys: keys that clean-ups have given up since.
-
-    Raises:
-        DatasetNotFoundError: some of its files are gone.
+    `expired_keys` are those that clean-ups have given up since. Raises a `DatasetNotFoundError` if
+    some of its files are gone.
     """
     try:
-        # A staged run's own segments lie nowhere else.
+        # A staged run's own segments are stored nowhere else.
         snapshot = state.known.get(entry.snapshot) or read_snapshot(
             state.store, entry.snapshot, entry.snapshot_sha256
         )

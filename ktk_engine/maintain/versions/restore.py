@@ -22,19 +22,12 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class Restoration:
-    """What a restoration changes.
+    """What a restoration changes."""
 
-    Attributes:
-        state: the scope as it is now.
-        old: the scope as it was.
-        snapshots: the datasets that get older content, by uuid.
-        removed: uuids of the datasets that the old version did not have.
-    """
-
-    state: State
-    old: State
-    snapshots: Mapping[str, Snapshot]
-    removed: tuple[str, ...]
+    state: State  # the scope as it is now
+    old: State  # the scope as it was
+    snapshots: Mapping[str, Snapshot]  # that get older content, by uuid
+    removed: tuple[str, ...]  # uuids of datasets that the old version did not have
 
 
 def restore(
@@ -46,22 +39,10 @@ def restore(
 ) -> ChangeResult:
     """Make an earlier version the newest one; what came in between stays in the history.
 
-    No data file is written: the old ones are committed again. Datasets that the old version did
-    not have are removed, and can be brought back by another restoration.
-
-    Args:
-        store: where it lives.
-        name: the cube or table; also one that was removed.
-        version: number of the commit to go back to, or a tag.
-        timestamp: instead of that, a moment: the last commit until then counts.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        DatasetNotFoundError: nothing has this name, or files of the version are gone.
-        VersionGoneError: there is no such version (any more).
-        ConsistencyError: nothing would change, the datasets would not fit together, or another
-            program changed the cube and that was not taken over.
-        CommitConflictError: another run changed a dataset meanwhile; nothing was committed.
+    `version` is a number or a tag; `timestamp` selects the last commit until then. Datasets that
+    the old version did not have are removed, and another restoration can bring them back. Raises a
+    `DatasetNotFoundError` if files of the version are gone, and a `ConsistencyError` if nothing
+    would change or the datasets would not fit together.
     """
     return run_restoration(plan_restoration(store, name, version, timestamp), history)
 

@@ -28,17 +28,11 @@ from ktk_engine.types.identifier import find_name, names_alike
 
 @dataclass(frozen=True)
 class Tagged:
-    """What came of naming a version.
+    """The result of naming a version."""
 
-    Attributes:
-        version: the version that has, or had, the name.
-        log: version of the log that says so.
-        warning: what a person should know; empty for nothing.
-    """
-
-    version: int
-    log: int
-    warning: str = ""
+    version: int  # the version that has, or had, the name
+    log: int  # version of the log that says so
+    warning: str = ""  # for people
 
 
 def tag_version(
@@ -48,22 +42,11 @@ def tag_version(
     version: int | str | None = None,
     history: Mapping[str, str] | None = None,
 ) -> Tagged:
-    """Name a version, so that no clean-up takes it as long as it has the name.
+    """Name a version, so that no clean-up takes it while it has the name.
 
-    Args:
-        store: where it lives.
-        name: the cube or table; also one that was removed.
-        tag: the name; it must not look like a number.
-        version: number or another tag of the version; None for the newest.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table.
-        ConfigurationError: the name cannot be a tag.
-        ConsistencyError: another version has the name.
-        VersionGoneError: there is no such version, or a clean-up has taken files of it.
-        ForeignWriterError: nobody can tell what a dataset holds.
-        CommitConflictError: the name was given, or a clean-up ran, meanwhile.
+    `version` is a number or another tag; the default is the newest. Raises a `ConfigurationError`
+    for an invalid name such as a number, a `ConsistencyError` if another version has the name, and
+    a `VersionGoneError` if the version or some of its files are gone.
     """
     state = find_scope(store, name, removed=version is not None)
     if version is None:
@@ -73,13 +56,10 @@ def tag_version(
 
 
 def tag_state(state: State, tag: str, history: Mapping[str, str] | None = None) -> Tagged:
-    """Name the version that somebody has opened; see `tag_version`.
+    """Name the version that a state has opened; see `tag_version`.
 
     What another program has changed since the last commit is committed first, so that there is a
-    version to name.
-
-    Raises:
-        CommitConflictError: it is not committed, and something else is there meanwhile.
+    version to name. Raises a `CommitConflictError` if something else was committed meanwhile.
     """
     check_tag(tag)
     newest = resolve(state.store, state.scope)
@@ -101,16 +81,8 @@ def delete_tag(
 ) -> Tagged:
     """Take a name back; the next clean-up treats its version like others.
 
-    Args:
-        store: where it lives.
-        name: the cube or table; also one that was removed.
-        tag: the name.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        DatasetNotFoundError: there is no such cube or table.
-        VersionGoneError: no version has the name.
-        CommitConflictError: the name was changed meanwhile.
+    Raises a `DatasetNotFoundError`, a `VersionGoneError` if no version has the name, and a
+    `CommitConflictError` if the name was changed meanwhile.
     """
     state = find_scope(store, name, removed=True)
     version = version_of(state, tag)
@@ -133,7 +105,7 @@ def _tag(state: State, tag: str, version: int, history: Mapping[str, str] | None
 
 
 def _refuse_other(state: State, tag: str) -> None:
-    """A name is given once: whoever reads by it relies on that."""
+    """A name is given once: readers who use it rely on that."""
     name, known = state.scope.name, names_alike(tag, tags_of(state))[0]
     raise ConsistencyError(
         Message(
@@ -147,7 +119,7 @@ def _refuse_other(state: State, tag: str) -> None:
 def _check_complete(state: State, version: int) -> None:
     """Refuse a version of which a clean-up has given up files.
 
-    Its snapshots alone do not tell: others may build on them, when its data files are gone.
+    Snapshots alone do not show it: others may build on them after the data files are gone.
     """
     old = state_at(state, version)
     expired_keys: set[str] = set()
@@ -159,7 +131,7 @@ def _check_complete(state: State, version: int) -> None:
             f"{state.scope.name} has nothing at version {version}: there is nothing to tag."
         )
     for uuid, item in old.datasets.items():
-        # What another program has put on top of the log is of no version yet.
+        # What another program has put on top of the log belongs to no version yet.
         assert item.entry is not None or item.foreign, "a version of the log has entries"
         if item.entry is None:
             continue

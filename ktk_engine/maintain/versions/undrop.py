@@ -26,23 +26,14 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class Undrop:
-    """What is brought back.
+    """What is brought back."""
 
-    Attributes:
-        state: the scope it belongs to.
-        uuid: the dataset.
-        version: the last version of the log that had it.
-        entry: where that version has it.
-        snapshot: what it held.
-        builder: the dbt node that built it, if one did.
-    """
-
-    state: State
+    state: State  # the scope it belongs to
     uuid: str
-    version: int
-    entry: DatasetEntry
-    snapshot: Snapshot
-    builder: DbtNode | None
+    version: int  # the last version of the log that had it
+    entry: DatasetEntry  # as that version has it
+    snapshot: Snapshot  # what it held
+    builder: DbtNode | None  # the dbt node that built it, if any
 
     @property
     def name(self) -> str:
@@ -63,16 +54,9 @@ def undrop(
 ) -> ChangeResult:
     """Bring back a removed dataset of a cube, or a dropped table, as it was last.
 
-    Args:
-        store: where it lives.
-        name: the cube or the table.
-        dataset: id of the cube's dataset; None for a table.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        DatasetNotFoundError: there was no such dataset, or a clean-up has deleted its files.
-        ConsistencyError: it is there, its name is taken, or it no longer fits into its cube.
-        CommitConflictError: another run changed it meanwhile; nothing was committed.
+    Raises a `DatasetNotFoundError` if it never existed or a clean-up has deleted its files, a
+    `ConsistencyError` if it exists, its name is taken or it no longer fits into its cube, and a
+    `CommitConflictError` if another run changed it meanwhile.
     """
     return run_undrop(plan_undrop(store, name, dataset), history)
 
@@ -142,7 +126,7 @@ def _uuid(state: State, dataset: str | None) -> str:
 
 
 def _removed(state: State) -> list[str]:
-    """Names of the datasets that the log had once and has no more."""
+    """Names of the datasets that the log once had and no longer has."""
     entries = read_entries(state.store, state.scope, 0, state.version)
     known = {uuid for entry, _ in entries for uuid in entry.datasets}
     return sorted(state.scope.dataset_id(uuid) for uuid in known - set(state.datasets))
@@ -167,7 +151,7 @@ def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
 def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
     """Refuse a name that a view or a dataset of another dbt node has meanwhile.
 
-    Datasets that no node has named may share a name: they are asked for by their uuids.
+    Datasets that no node has named may share a name, since their uuids identify them.
     """
     name = relation_name(uuid, entry)
     for other in list_relations(state.store):

@@ -41,33 +41,18 @@ OpenSchema = Callable[[str], ObjectStore | None]
 
 @dataclass(frozen=True)
 class Plannable:
-    """A relation that is planned for what a statement reads of it.
+    """A relation, ready to be planned for the columns and rows that a statement reads."""
 
-    Attributes:
-        store: where its files lie.
-        schema: its columns.
-        least: the column to read where the statement needs none, as `count(*)` does.
-        plan: plans the reading of some columns of the rows that fulfil a condition.
-        refused: column -> why it cannot be read; a query that asks for it ends in this error.
-    """
-
-    store: ObjectStore
+    store: ObjectStore  # of its files
     schema: pa.Schema
-    least: str
-    plan: Callable[[Sequence[str], Condition], Plan]
+    least: str  # the column to read where the statement needs none, as `count(*)` does
+    plan: Callable[[Sequence[str], Condition], Plan]  # for columns, and a condition on rows
+    # Column -> why it cannot be read: the error of a query that needs it.
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_columns_alike(name: str, schema: pa.Schema) -> None:
-    """Refuse a relation of another program in whose columns SQL could not tell two apart.
-
-    Args:
-        name: what people call it.
-        schema: its columns.
-
-    Raises:
-        ConsistencyError: with both names.
-    """
+    """Raise a `ConsistencyError` for two columns of another program that SQL cannot tell apart."""
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
@@ -79,14 +64,9 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
 
 @dataclass(frozen=True)
 class KnownStores:
-    """The stores that statements name, and what is known of them from other statements.
+    """The stores that statements name, with what other statements know of them."""
 
-    Attributes:
-        open_schema: gives the store of a schema, None if there is no such schema; also the store
-            at an address.
-    """
-
-    open_schema: OpenSchema
+    open_schema: OpenSchema  # by schema, None if there is no such schema; also by address
     _metadata: dict[str, MetadataCache] = field(default_factory=dict)
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
 
@@ -100,9 +80,9 @@ class KnownStores:
         return self.metadata(store)
 
     def snapshots(self, state: State) -> dict[str, Snapshot]:
-        """Give the snapshots that are known and still are the newest."""
+        """Give the known snapshots that are still the newest."""
         current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
-        # Other threads may note what they load meanwhile.
+        # Other threads may add what they load meanwhile.
         before = dict(self._snapshots.get((state.store.url, state.scope), {}))
         kept = {key: snapshot for key, snapshot in before.items() if key in current}
         self._snapshots[state.store.url, state.scope] = kept
@@ -111,11 +91,7 @@ class KnownStores:
 
 @dataclass(frozen=True)
 class NamedRelations:
-    """The relations of one statement, all read at one version of each scope.
-
-    Attributes:
-        known: the stores.
-    """
+    """The relations of one statement, all read at one version of each scope."""
 
     known: KnownStores
     _catalogs: dict[str, dict[Identifier, list[Relation]] | None] = field(default_factory=dict)
@@ -125,18 +101,11 @@ class NamedRelations:
     _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
 
     def find(self, parts: Sequence[str], within: str = "") -> tuple[str, Relation] | None:
-        """Find the relation that a name means.
+        """Find the relation that an unquoted name means, and its schema or address.
 
-        Args:
-            parts: the name, unquoted: schema and name, perhaps an address before them.
-            within: whose view names it: a schema, or the address of a store; empty for none.
-
-        Returns:
-            The relation with its schema, as the statement spells it first, or the address of its
-            store; None if no store knows it.
-
-        Raises:
-            DatasetNotFoundError: the store at the address has no such relation.
+        `parts` are schema and name, perhaps after an address. `within` is the schema or address of
+        the view that names it. The schema is as the statement spells it first. Gives None if no
+        store knows the name; raises a `DatasetNotFoundError` if the store at an address does not.
         """
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, StoreAddress):
@@ -188,10 +157,9 @@ class NamedRelations:
         return self._states[key]
 
     def cube_state(self, schema: str, view: ViewDocument, moment: Moment | None = None) -> State:
-        """Give the scope of a cube's virtual table, with the datasets that lie elsewhere.
+        """Give the scope of a cube's virtual table, with its datasets in other stores.
 
-        Raises:
-            QueryError: a version is asked for, of several logs.
+        Raises a `QueryError` for a version of several logs.
         """
         if view.elsewhere and moment is not None and moment.timestamp is None:
             listed = ", ".join(f"{name} of {place}" for name, place in view.elsewhere.items())
@@ -212,11 +180,7 @@ class NamedRelations:
         return cube_state(view, state_in)
 
     def view(self, schema: str, name: str) -> ViewDocument:
-        """Give a view's document.
-
-        Raises:
-            QueryError: it is gone.
-        """
+        """Give a view's document; raises a `QueryError` if it is gone."""
         key = (schema, name)
         if key not in self._views:
             view = read_view(self.store(schema), name)
@@ -226,13 +190,7 @@ class NamedRelations:
         return self._views[key]
 
     def cube(self, schema: str, name: str, moment: Moment | None = None) -> Plannable:
-        """Give a cube at a version.
-
-        Args:
-            schema: where it lies.
-            name: that of its view.
-            moment: the version; None for the newest.
-        """
+        """Give the cube of a view at a version, None for the newest."""
         loaded = self._cube(schema, name, moment)
         check_columns_alike(f"{schema}.{name}", loaded.schema)
         least = loaded.specification.dimension_columns[0]
@@ -265,7 +223,7 @@ class NamedRelations:
 
 
 def _least(snapshot: Snapshot) -> str:
-    """The column that costs least to read; none with partition values that nobody can read."""
+    """The column that costs least to read, without partition values that cannot be parsed."""
     keys: Sequence[str] = snapshot.partition_keys
     unknown = {k for k in keys if snapshot.file_column(PARTITION_PREFIX + k).null_count}
     columns: list[str] = [*keys, *snapshot.dimension_columns, *snapshot.schema.names]

@@ -16,16 +16,12 @@ class Tree:
 
     @property
     def name(self) -> str:
-        """What Spark calls it: its class."""
+        """The name of Spark's class."""
         return str(self.node["class"]).rpartition(".")[2]
 
 
 def parse(nodes: Sequence[dict[str, Any]]) -> Tree:
-    """Build a tree from Spark's list of nodes in pre-order.
-
-    Args:
-        nodes: a plan, or an expression in a node of one.
-    """
+    """Build a tree from Spark's list of nodes in pre-order: a plan, or an expression in a node."""
     position = 0
 
     def take() -> Tree:
@@ -38,11 +34,7 @@ def parse(nodes: Sequence[dict[str, Any]]) -> Tree:
 
 
 def trees(nodes: list[dict[str, Any]]) -> Iterator[Tree]:
-    """Give a plan itself and the plans of subqueries inside its expressions.
-
-    Args:
-        nodes: the plan.
-    """
+    """Give a plan itself and the plans of subqueries inside its expressions."""
     yield parse(nodes)
     for node in nodes:
         for value in node.values():

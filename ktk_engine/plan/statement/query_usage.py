@@ -1,7 +1,7 @@
-"""Reads from a query's text what it needs of relations, where no optimised plan can be had.
+"""Reads from a query's text what it needs of relations, where Spark's optimised plan is missing.
 
-Less is found than Spark finds: columns, and conditions on single relations that go through queries
-and joins. What is not understood is needed, or true. See docs/design/statements.md.
+Finds less than Spark does: columns, and conditions on single relations that go through queries and
+joins. What is not understood is needed, or true. See docs/design/statements.md.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ktk_engine.plan.statement.usage import Usage
 Node: TypeAlias = Any
 # Clauses that make the rows of a query depend on one another: no condition goes below them.
 _TOGETHER = ("limit", "offset", "group", "having", "qualify", "windows", "sample")
-# What is read nowhere here.
+# What is not understood anywhere.
 _OTHERS = (exp.Pivot, exp.Lateral, exp.Placeholder, exp.Parameter, exp.Command, exp.UDTF)
 
 
 class _NotUnderstoodError(Exception):
-    """A query is not one of those that are read here."""
+    """A query is outside what is understood here."""
 
 
 def query_usages(
@@ -39,16 +39,10 @@ def query_usages(
     others: Mapping[str, Sequence[str]],
     zone: str,
 ) -> dict[str, Usage]:
-    """Find what a query needs of relations.
+    """Find what a query in Spark's dialect needs of each relation; none if it is not understood.
 
-    Args:
-        query: in Spark's dialect; it is changed.
-        known: the relations in question, by their names, each of which stands at one place.
-        others: the columns of all other relations, by their names.
-        zone: the time zone of instants that are written without one.
-
-    Returns:
-        What it needs of each relation; none if it is not understood.
+    Changes the query. `known` has the relations by their names, which occur once each, and `others`
+    the columns of all other relations. `zone` is for instants that are written without one.
     """
     columns = {name: list(schema.names) for name, schema in known.items()}
     columns |= {name: list(names) for name, names in others.items()}
@@ -74,18 +68,14 @@ def query_usages(
 
 @dataclass
 class _Asked:
-    """What outer queries ask of a query's rows.
+    """What outer queries need of a query's rows."""
 
-    Attributes:
-        columns: names of its columns; None for all.
-        conditions: for each place where it is named, what its rows have to fulfil there.
-    """
-
-    columns: set[str] | None = field(default_factory=set)
+    columns: set[str] | None = field(default_factory=set)  # None: all
+    # One list for each place where it is named.
     conditions: list[list[Node]] = field(default_factory=list)
 
     def ask(self, columns: set[str] | None, conditions: list[Node]) -> None:
-        """Take in one place where it is named."""
+        """Add one place where it is named."""
         both = self.columns is not None and columns is not None
         self.columns = {*(self.columns or ()), *(columns or ())} if both else None
         self.conditions.append(conditions)
@@ -128,7 +118,7 @@ class _Reading:
         return self._found
 
     def _select(self, scope: Any) -> None:
-        """Note what a query needs of each of its relations."""
+        """Record what a query needs of each of its relations."""
         select: Any = scope.expression
         asked = self._asked.get(id(scope), _Asked(None, [[]]))
         named = self._named(scope, asked)
@@ -137,7 +127,7 @@ class _Reading:
         read = {part.alias_or_name for part in (select.args.get("from_"), *_joins(scope)) if part}
         for alias, source in scope.sources.items():
             if alias not in read:
-                continue  # a query with a name, which is read where it is named
+                continue  # a named query, which is read where it is named
             tested = [] if alias in null_supplied else list(own)
             tested += _joined_on(scope, alias, null_supplied)
             alone = [part for part in tested if _only(part, alias)]
@@ -149,7 +139,7 @@ class _Reading:
             self._ask(part, None, [])
 
     def _union(self, scope: Any) -> None:
-        """Note what a union needs of its queries: columns go by their places."""
+        """Record what a union needs of its queries, whose columns match by position."""
         asked = self._asked.get(id(scope), _Asked(None, [[]]))
         names = scope.expression.named_selects
         for part in scope.set_operation_scopes:
@@ -165,7 +155,7 @@ class _Reading:
         self._asked.setdefault(id(scope), _Asked()).ask(columns, conditions)
 
     def _named(self, scope: Any, asked: _Asked) -> dict[str, set[str]]:
-        """The columns that a query names of each relation, but in what nobody asks for."""
+        """The columns that a query names of each relation, without those only in unused results."""
         select: Any = scope.expression
         left_out: set[int] = set()
         whole = asked.columns is None or select.args.get("distinct") is not None
@@ -176,7 +166,7 @@ class _Reading:
             left_out = {
                 id(item)
                 for item in select.selects
-                # A function that is not known may make several rows of one, or none.
+                # An unknown function may make several rows of one, or none.
                 if item.alias_or_name not in wanted and item.find(exp.Anonymous) is None
             }
         if references - {item.alias_or_name for item in select.selects}:
@@ -195,7 +185,7 @@ class _Reading:
         return named
 
     def _pushed(self, scope: Any, asked: _Asked) -> list[Node]:
-        """What outer queries ask of a query's rows, said of the rows that it reads."""
+        """The conditions of outer queries on a query's rows, moved to the rows that it reads."""
         select: Any = scope.expression
         if len(asked.conditions) != 1 or any(select.args.get(key) for key in _TOGETHER):
             return []
@@ -244,7 +234,7 @@ def _by_all(clause: Node | None) -> bool:
 
 
 def _parts(clause: Node | None) -> list[Node]:
-    """The parts of a condition that all have to be true."""
+    """The conjuncts of a condition."""
     if clause is None:
         return []
     condition = clause.this.unnest() if isinstance(clause, exp.Where) else clause.unnest()
@@ -252,7 +242,7 @@ def _parts(clause: Node | None) -> list[Node]:
 
 
 def _only(part: Node, alias: str) -> bool:
-    """Whether a condition is on the columns of one relation, and on nothing else."""
+    """Whether a condition is only about the columns of one relation."""
     columns = list(part.find_all(exp.Column))
     alone = bool(columns) and all(column.table == alias for column in columns)
     return alone and part.find(exp.Query, exp.AggFunc, exp.Window) is None
@@ -263,7 +253,7 @@ def _joins(scope: Any) -> Sequence[Any]:
 
 
 def _null_supplied(scope: Any) -> set[str]:
-    """The relations of which outer joins may give rows of nulls alone."""
+    """The relations for which outer joins may give rows of nulls."""
     found: set[str] = set()
     before = {part.alias_or_name for part in (scope.expression.args.get("from_"),) if part}
     for join in _joins(scope):
@@ -278,7 +268,7 @@ def _null_supplied(scope: Any) -> set[str]:
 
 
 def _joined_on(scope: Any, alias: str, null_supplied: set[str]) -> Iterator[Node]:
-    """The conditions of joins without which a relation's row is in no pair that counts."""
+    """The join conditions that a relation's row has to fulfil to matter."""
     before = {part.alias_or_name for part in (scope.expression.args.get("from_"),) if part}
     for join in _joins(scope):
         is_joined = join.alias_or_name == alias and join.side in ("", "LEFT")
@@ -289,7 +279,7 @@ def _joined_on(scope: Any, alias: str, null_supplied: set[str]) -> Iterator[Node
 
 
 def _unqualified(part: Node) -> Node:
-    """A condition on the columns of a query, by their names there."""
+    """A condition without the qualifiers of its columns."""
     return part.transform(lambda node: exp.column(node.this.copy()) if _is_column(node) else node)
 
 
@@ -298,14 +288,14 @@ def _is_column(node: Node) -> bool:
 
 
 def _spelled(node: Node, folded: Mapping[str, str]) -> Node:
-    """A column in the letters in which it is stored."""
+    """A column in the letter case in which it is stored."""
     if not isinstance(node, exp.Column):
         return node
     return exp.column(exp.to_identifier(folded[node.name], quoted=True), table=node.args["table"])
 
 
 def _ignored(part: Node, folded: Mapping[str, str]) -> list[Ignored]:
-    """What is around the columns of a condition that prunes nothing."""
+    """The functions around the columns of a condition that prunes nothing."""
     function = part.find(exp.Func)
     column = None if function is None else function.find(exp.Column)
     if function is None or column is None:

@@ -1,4 +1,4 @@
-"""Reads from Spark's optimised plan whether a statement only asks for aggregates of a relation.
+"""Reads from Spark's optimised plan whether a statement needs only aggregates of a relation.
 
 See docs/design/statements.md, Plan relations for the statement.
 """
@@ -19,7 +19,7 @@ _FOLDS: Mapping[str, Fold] = {"Sum": "sum", "Min": "min", "Max": "max"}
 
 
 class _NotFoldableError(Exception):
-    """The plan holds something that is not known to be the same over fewer rows."""
+    """The plan has something that may differ over fewer rows."""
 
 
 def read_folding(
@@ -28,20 +28,11 @@ def read_folding(
     schema: pa.Schema,
     understands: Callable[[Tree], bool],
 ) -> PartialAggregate | None:
-    """Say how rows of a relation can be put together without a change of the answer.
+    """Say how rows of a relation can be combined without changing the answer; None if they cannot.
 
-    That is where nothing but choices of columns and conditions is between the relation and
-    `group by`, or an aggregate of all rows, and it has sums, smallest and largest values of single
-    columns only. All columns that are grouped by or in a condition stay as they are.
-
-    Args:
-        parents: the nodes above the only use of the relation, the topmost first.
-        ids: names of the relation's columns by expression id.
-        schema: the relation's columns.
-        understands: whether a condition is known to give the same for equal rows.
-
-    Returns:
-        The columns that the aggregate needs, and how; None where anything else is in the plan.
+    They can if only projections and conditions are between the relation and an aggregate of sums,
+    minima and maxima of single columns. `parents` are the nodes above its only use, the topmost
+    first.
     """
     keys: dict[str, None] = {}
     try:
@@ -82,7 +73,7 @@ def _folding(
 def _aggregates(
     tree: Tree, ids: Mapping[int, str], keys: Mapping[str, None]
 ) -> Iterator[tuple[str, Fold]]:
-    """The aggregates in an expression; beside them it may have keys only."""
+    """The aggregates in an expression, which may have only keys besides."""
     if tree.name == "AggregateExpression":
         function, *condition = tree.children
         if condition or tree.node["isDistinct"] is not False or function.name not in _FOLDS:
@@ -113,7 +104,7 @@ def _is_key(stored: pa.DataType) -> bool:
 
 
 def _can_fold(stored: pa.DataType, fold: Fold) -> bool:
-    """Whether the aggregate is of the column's own type, and Arrow's is Spark's."""
+    """Whether the aggregate is of the column's own type, and Arrow computes it as Spark does."""
     t = normalize(stored)
     if t.equals(pa.int64()) or t.equals(pa.float64()):
         return True

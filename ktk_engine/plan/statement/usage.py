@@ -44,37 +44,22 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Usage:
-    """What a statement reads of a relation, over all places where the plan shows it.
-
-    Attributes:
-        columns: the columns it needs.
-        condition: rows for which this is not true do not matter to it.
-        ignored: what is missing in `condition`, since it was not understood.
-        partial_aggregate: how rows can be combined; None if they cannot.
-        aggregated: whether its rows go into aggregates only, through conditions and expressions.
-    """
+    """What a statement reads of a relation, over all places where the plan shows it."""
 
     columns: frozenset[str]
-    condition: Condition
-    ignored: tuple[Ignored, ...] = ()
-    partial_aggregate: PartialAggregate | None = None
+    condition: Condition  # rows for which it is not true do not matter
+    ignored: tuple[Ignored, ...] = ()  # what `condition` lacks, since it was not understood
+    partial_aggregate: PartialAggregate | None = None  # None: rows cannot be combined
+    # Its rows go only into aggregates, through conditions and expressions.
     aggregated: bool = False
 
 
 def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | None:
-    """Find the uses of a relation in an optimised plan.
+    """Find the uses of a relation in an optimised plan, which is Spark's JSON.
 
-    It is in the plan as a relation with a column `marker` that nobody can name.
-
-    Args:
-        plan: the plan as Spark gives it in JSON.
-        marker: name of the marking column.
-        schema: the relation's columns.
-        zone: the time zone in which the plan shows instants; empty if unknown.
-
-    Returns:
-        The union of the needed columns and the disjunction of the conditions of all uses; None if
-        the plan does not show it (Spark found that no row of it can matter).
+    The relation has a column `marker`, a name that no statement uses. `zone` is that of instants in
+    the plan; empty if unknown. Gives the union of the needed columns and the disjunction of the
+    conditions of all uses, or None if Spark found that no row can matter.
     """
     nodes = json.loads(plan)
     columns: set[str] = set()
@@ -116,7 +101,7 @@ def _leaf_columns(tree: Tree, marker: str) -> dict[int, str] | None:
 
 
 def _used(value: Any, ids: dict[int, str]) -> set[int]:
-    """Expression ids that anything but a relation's own output refers to."""
+    """Expression ids that anything except a relation's own output refers to."""
     found: set[int] = set()
     if isinstance(value, list):
         for item in value:
@@ -134,7 +119,7 @@ def _used(value: Any, ids: dict[int, str]) -> set[int]:
 
 
 def _condition_above(parents: list[Tree], translation: _Translation) -> Condition:
-    """The filter above a use: Spark has pushed it there, below everything but a projection."""
+    """The filter above a use: Spark has pushed it there, below everything except a projection."""
     for tree in reversed(parents):
         if tree.name == "Filter":
             return translation.conjuncts(parse(tree.node["condition"]))
@@ -144,7 +129,7 @@ def _condition_above(parents: list[Tree], translation: _Translation) -> Conditio
 
 
 def _is_aggregated(parents: list[Tree]) -> bool:
-    """Whether a use has an aggregate above it, and but conditions and projections between."""
+    """Whether a use has an aggregate above it, with only conditions and projections between."""
     names = (tree.name for tree in reversed(parents))
     return next((name for name in names if name not in ("Filter", "Project")), "") == "Aggregate"
 
@@ -245,7 +230,7 @@ def _is_literal(tree: Tree) -> bool:
 
 
 def _value(tree: Tree) -> object:
-    """A literal's value; ValueError for a type that is not understood."""
+    """A literal's value; raises a `ValueError` for a type that is not understood."""
     text, kind = str(tree.node["value"]), str(tree.node["dataType"])
     if kind == "string":
         return text
@@ -267,7 +252,7 @@ def _value(tree: Tree) -> object:
 
 
 def _instant(text: str, zone: tzinfo | None) -> datetime:
-    """An instant from its text; ValueError where the text may mean two, as clocks are set back."""
+    """An instant from its text; raises a `ValueError` for the hour that clocks repeat."""
     local = datetime.fromisoformat(text).replace(tzinfo=zone)
     if zone is None or local.utcoffset() != local.replace(fold=1).utcoffset():
         raise ValueError(f"{text} is not a single instant in {zone}")

@@ -50,14 +50,9 @@ _MAPS = {"metaData": ("configuration",), "add": ("partitionValues",)}
 
 
 def render_checkpoint(actions: Sequence[Mapping[str, Any]]) -> bytes:
-    """Write actions as a checkpoint.
+    """Render a parquet file with one row per action: txn, add, metaData and protocol.
 
-    Args:
-        actions: txn, add, metaData and protocol actions, as entries of the log have them; no
-            file twice.
-
-    Returns:
-        A parquet file with one row an action.
+    Actions have the form of log entries, and no file occurs twice.
     """
     rows = [{kind: _with_pairs(kind, item) for kind, item in row.items()} for row in actions]
     table = pa.Table.from_pylist(rows, schema=_SCHEMA)
@@ -68,10 +63,9 @@ def render_checkpoint(actions: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def parse_checkpoint(data: bytes) -> Iterator[dict[str, Any]]:
-    """Read the actions of a checkpoint, of files only what tells them apart.
+    """Read the actions of a checkpoint; of files only what identifies them.
 
-    Raises:
-        ValueError: it is damaged, or other errors of Arrow's.
+    Raises a `ValueError` or an Arrow error if it is damaged.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         adds = ("add.path", "add.deletionVector.")
@@ -87,7 +81,7 @@ def parse_checkpoint(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _with_mappings(action: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings as entries have them; Arrow before 19 can give only their pairs."""
+    """An action whose mappings have the form of log entries; Arrow before 19 returns only pairs."""
     found = {**action}
     if "configuration" in found:
         found["format"] = {**found["format"], "options": _mapping(found["format"]["options"])}
@@ -96,11 +90,7 @@ def _with_mappings(action: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(pairs: Sequence[tuple[str, str]] | None) -> dict[str, str] | None:
-    """One mapping of its pairs.
-
-    Raises:
-        ValueError: a key is there twice.
-    """
+    """A mapping from its pairs; raises a `ValueError` if a key occurs twice."""
     mapping = None if pairs is None else dict(pairs)
     if mapping is not None and len(mapping) != len(pairs or ()):
         raise ValueError("a mapping has a key twice")
@@ -108,7 +98,7 @@ def _mapping(pairs: Sequence[tuple[str, str]] | None) -> dict[str, str] | None:
 
 
 def _with_pairs(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings as Arrow takes them."""
+    """An action whose mappings have the form that Arrow takes."""
     pairs = {name: list(action[name].items()) for name in _MAPS.get(kind, ()) if action.get(name)}
     found = {**action, **pairs}
     if kind == "metaData":

@@ -1,4 +1,4 @@
-"""Publishes datasets as Delta tables: each commit of ours is one entry of a Delta log.
+"""Publishes datasets as Delta tables: each commit is one entry of a Delta log.
 
 See docs/design/files-and-commits.md, Delta.
 """
@@ -37,9 +37,9 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _CHECKPOINT_EVERY = 20
-_LARGEST_ENTRY = 10_000  # actions; readers would parse more of them again and again
+_LARGEST_ENTRY = 10_000  # actions; readers parse an entry again and again
 _NTZ_FEATURE = "timestampNtz"
-# Our clean-up decides when a file goes, and knows of versions that Delta's vacuum does not.
+# This library's clean-up deletes files: it knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
 
 
@@ -140,40 +140,29 @@ class DeltaVersion:
 
 @dataclass(frozen=True)
 class DeltaTable:
-    """One version of a dataset, in Delta's words.
-
-    Attributes:
-        snapshot: the dataset.
-        entry: where it stands in our log.
-        fields: its columns, as Delta's schema has them.
-        time: now, in milliseconds since 1970.
-    """
+    """One version of a dataset, in Delta's terms."""
 
     snapshot: Snapshot
     entry: DatasetEntry
-    fields: list[dict[str, Any]]
-    time: int
+    fields: list[dict[str, Any]]  # of Delta's schema
+    time: int  # now, in milliseconds since 1970
 
     @classmethod
     def of(cls, wanted: Wanted) -> DeltaTable:
-        """Describe a dataset.
-
-        Raises:
-            PublishError: Delta cannot say what it holds, or readers would see other rows.
-        """
+        """Describe a dataset; raises a `PublishError` if Delta readers would see other rows."""
         check_cells(wanted.snapshot)
         fields, time = delta_schema(wanted.snapshot), int(wanted.now.timestamp() * 1000)
         return cls(wanted.snapshot, wanted.entry, fields, time)
 
     def difference(self, present: DeltaState) -> tuple[list[str], list[tuple[str, str]]]:
-        """The files that a log lacks, and those that it has too much."""
+        """The files that a log lacks, and those that it should not have."""
         keys = self.snapshot.file_column("key").to_pylist()
         wanted = {(relative_path(self.snapshot.uuid, key), ""): key for key in keys}
         gained = [key for file, key in wanted.items() if file not in present.files]
         return gained, [file for file in present.files if file not in wanted]
 
     def changes(self, present: DeltaState) -> Iterator[Mapping[str, Any]]:
-        """The actions that lead from what a log says to this version; none if it says that."""
+        """The actions that lead from a log's state to this version; none if it says the same."""
         gained, lost = self.difference(present)
         metadata, protocol = self.metadata(present), self.protocol(present)
         if protocol != present.protocol:
@@ -198,7 +187,7 @@ class DeltaTable:
             yield {"add": action}
 
     def whole(self, present: DeltaState) -> Iterator[Mapping[str, Any]]:
-        """The actions that say all of this version to who knows nothing."""
+        """All actions of this version, for a reader without earlier state."""
         yield {"protocol": self.protocol(present)}
         yield {"metaData": self.metadata(present)}
         yield self._transaction()
@@ -206,7 +195,7 @@ class DeltaTable:
             yield {"add": {**action, "dataChange": False}}
 
     def commit_info(self) -> dict[str, Any]:
-        """What Delta's history shows of it."""
+        """What Delta's history shows of the version."""
         said = f"version {self.entry.version} of dbt-ktk, commit {self.entry.commit}"
         return {
             "commitInfo": {
@@ -219,7 +208,7 @@ class DeltaTable:
         }
 
     def metadata(self, present: DeltaState) -> dict[str, Any]:
-        """What the table is; a log that has an id keeps it."""
+        """The metaData action; a log that has an id keeps it."""
         known = present.metadata
         return {
             "id": known.get("id") or str(uuids.uuid4()),
@@ -235,7 +224,7 @@ class DeltaTable:
         }
 
     def protocol(self, present: DeltaState) -> Mapping[str, Any]:
-        """What a reader has to understand; never less than what the log asks for already."""
+        """The protocol that a reader must support; never less than the log requires already."""
         known = present.protocol
         features = set(known.get("writerFeatures") or ())
         if not any(has_ntz(field["type"]) for field in self.fields):

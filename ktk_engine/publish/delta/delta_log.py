@@ -1,7 +1,7 @@
 """The log of a Delta table: what it says now, and its next version.
 
-The protocol is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, as far as tables
-without column mapping and deletion vectors need it. See docs/design/files-and-commits.md, Delta.
+The parts of https://github.com/delta-io/delta/blob/master/PROTOCOL.md that tables without column
+mapping and deletion vectors need. See docs/design/files-and-commits.md, Delta.
 """
 
 from __future__ import annotations
@@ -25,30 +25,21 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _MARK = "ktk"
 _MARK_BYTES = 4096
 
-FileKey = tuple[str, str]  # a path, and what says which of its rows are deleted
+FileKey = tuple[str, str]  # a path, and its deletion vector
 
 
 @dataclass
 class DeltaState:
-    """What a Delta log says.
+    """What a Delta log says."""
 
-    Attributes:
-        version: its newest version, -1 if there is none.
-        published: the version of ours that it has, 0 if none.
-        commit: id of that commit.
-        files: the active files, each with its deletion vector (other writers').
-        metadata: the newest metaData action.
-        protocol: the newest protocol action.
-        broken: why the log cannot be read; empty if it can.
-    """
-
-    version: int = -1
-    published: int = 0
-    commit: str = ""
+    version: int = -1  # -1 without a log
+    published: int = 0  # version of the dataset that it has; 0 if none
+    commit: str = ""  # id of that commit
+    # active files, with deletion vectors of other writers
     files: dict[FileKey, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    protocol: Mapping[str, Any] = field(default_factory=dict)
-    broken: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # newest metaData action
+    protocol: Mapping[str, Any] = field(default_factory=dict)  # newest protocol action
+    broken: str = ""  # why the log cannot be read; empty if it can
 
     def apply(self, action: Mapping[str, Any]) -> None:
         """Take one action into account."""
@@ -78,10 +69,9 @@ def entry_key(uuid: str, version: int) -> str:
 
 
 def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
-    """Which version and commit of ours the newest entry is of, without reading all of it.
+    """The dataset version and commit of the newest entry; reads its first line only.
 
-    Returns:
-        Zero and nothing if there is no entry, or another program wrote it.
+    Zero and an empty text if there is no entry, or another program wrote it.
     """
     versions = _versions(store.list_names(log_folder(uuid)), _ENTRY)
     if not versions:
@@ -93,11 +83,7 @@ def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
 
 
 def read_log(store: ObjectStore, uuid: str) -> DeltaState:
-    """Read a Delta log of any writer.
-
-    Raises:
-        StoreError: the store could not be read.
-    """
+    """Read a Delta log of any writer; raises a `StoreError` if the store could not be read."""
     names = store.list_names(log_folder(uuid))
     entries, checkpoints = _versions(names, _ENTRY), _versions(names, _CHECKPOINT)
     state = DeltaState()
@@ -140,13 +126,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
 
 
 def still_ends_with(store: ObjectStore, uuid: str, present: DeltaState) -> bool:
-    """Whether the newest entry of a log that was read is still there, and no other in its place.
-
-    Args:
-        store: where it lies.
-        uuid: the dataset.
-        present: what `read_log` gave.
-    """
+    """Whether the newest entry that `read_log` found is still there, and is still the same."""
     try:
         _, commit = _mark(_head(store, uuid, present.version))
     except ObjectNotFoundError:
@@ -157,17 +137,9 @@ def still_ends_with(store: ObjectStore, uuid: str, present: DeltaState) -> bool:
 def put_entry(
     store: ObjectStore, uuid: str, version: int, mark: tuple[int, str], actions: Iterable[Any]
 ) -> None:
-    """Write one version of a Delta log, if nobody else has.
+    """Write one version of a Delta log; raises an `ObjectExistsError` if the version exists.
 
-    Args:
-        store: where.
-        uuid: the dataset.
-        version: which version.
-        mark: our version, and the id of its commit.
-        actions: what changes; the first says who writes.
-
-    Raises:
-        ObjectExistsError: the version exists.
+    `mark` is the dataset's version and the id of its commit. The first action names the writer.
     """
     first, *others = actions
     first["commitInfo"] |= {_MARK: {"version": mark[0], "commit": mark[1]}}
@@ -185,10 +157,9 @@ def put_checkpoint(
 
 
 def delete_log(store: ObjectStore, uuid: str) -> bool:
-    """Delete a Delta log. What it begins with goes first, so that no reader sees an old state.
+    """Delete a Delta log; returns whether there was one.
 
-    Returns:
-        Whether there was one.
+    What readers start from goes first, so that none sees an old state.
     """
     folder = log_folder(uuid)
     names = store.list_names(folder)
@@ -223,4 +194,4 @@ def _mark(line: bytes) -> tuple[int, str]:
         mark = json.loads(line)["commitInfo"][_MARK]
         return int(mark["version"]), str(mark["commit"])
     except (ValueError, KeyError, TypeError):
-        return 0, ""  # another program's
+        return 0, ""  # written by another program

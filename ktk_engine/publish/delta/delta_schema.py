@@ -32,14 +32,10 @@ _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 
 
 def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Give a dataset's columns as fields of a Delta schema.
+    """A dataset's columns as fields of a Delta schema.
 
-    Args:
-        snapshot: the dataset.
-
-    Raises:
-        PublishError: a column or its name cannot be said in Delta, or some readers would take its
-            values for others; all such columns are named.
+    Raises a `PublishError` that names all columns that Delta has no type or name for, or whose
+    values some readers would misread.
     """
     fields, problems = [], _name_problems(snapshot.schema.names)
     schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
@@ -64,7 +60,7 @@ def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def has_ntz(kind: DeltaType) -> bool:
-    """Tell whether a type is or holds a timestamp without a zone."""
+    """Whether a type is or holds a timestamp without a zone."""
     if isinstance(kind, str):
         return kind == NTZ
     return any(has_ntz(part) for part in _parts(kind))
@@ -94,7 +90,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
         return _of(field.type, top=True)
     kinds = [_of(t, top=True) for t in stored]
     if all(kind in _OF_32_BITS for kind in kinds):
-        return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # all the same in files
+        return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # these look the same in files
     if any(kind != kinds[0] for kind in kinds):
         raise different_types(stored)
     refuse_large(snapshot, name, stored)
@@ -102,7 +98,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
 
 
 def _partition_type(t: pa.DataType) -> DeltaType:
-    """Values of partition columns are in the log, so that any type will do that holds them."""
+    """A type for partition values, which are in the log: any type that holds them will do."""
     t = unwrap(t)
     if pat.is_binary(t):
         raise Inexpressible("Delta has no safe text for binary partition values")
@@ -140,7 +136,7 @@ def _fix(t: pa.DataType) -> str:
 
 
 def _by_name(t: pa.StructType) -> list[pa.Field]:
-    """Fields of a struct in one order, whatever the files have: readers go by names."""
+    """Fields of a struct sorted by name, whatever order files have: readers go by names."""
     return sorted(t, key=lambda field: field.name)
 
 
@@ -153,7 +149,7 @@ def _struct_field(field: pa.Field) -> dict[str, Any]:
 
 
 def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
-    """A type that holds all values, and that no reader takes for one of the same bits."""
+    """A type that holds all values, and that no reader confuses with one of the same bits."""
     if t.bit_width == 64:
         return "decimal(20,0)"
     if t.bit_width == 32 and not top:

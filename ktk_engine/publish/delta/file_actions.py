@@ -28,26 +28,21 @@ from ktk_engine.snapshot.snapshot import (
     is_own,
 )
 
-_COUNTED_COLUMNS = 32  # as many as Delta itself keeps statistics of, unless told otherwise
+_COUNTED_COLUMNS = 32  # columns with statistics, Delta's own default
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?Z?)?")
 
 
 def relative_path(uuid: str, key: str) -> str:
-    """Where a file lies below the dataset's folder, as a URI."""
+    """Path of a file below the dataset's folder, as a URI."""
     return urllib.parse.quote(key[len(uuid) + 1 :], safe="/=")
 
 
 def add_actions(snapshot: Snapshot, time: int) -> Iterator[dict[str, Any]]:
-    """Say of files that they belong to the table.
+    """The add actions of all files of a snapshot; `time` is in milliseconds since 1970.
 
-    Args:
-        snapshot: the dataset with these files and no others.
-        time: what is noted as the time of their last change, in milliseconds since 1970.
-
-    Raises:
-        PublishError: the partition values of a file cannot be said in Delta, or its size is
-            unknown.
+    Raises a `PublishError` if Delta cannot express partition values of a file, or its size is
+    unknown.
     """
     keys = snapshot.file_column("key").to_pylist()
     sizes = snapshot.file_column("bytes").to_pylist()
@@ -73,7 +68,7 @@ def add_actions(snapshot: Snapshot, time: int) -> Iterator[dict[str, Any]]:
 def _partition_values(snapshot: Snapshot) -> Iterable[dict[str, str]]:
     """The partition values of each file as Delta writes them.
 
-    Some readers take them from the path instead: both have to be the same.
+    Some readers take them from the path instead, so both have to be the same.
     """
     names, count = snapshot.partition_keys, snapshot.file_table.num_rows
     if not names:
@@ -115,7 +110,7 @@ def _float_text(value: float) -> str:
 
 
 def _check_paths(snapshot: Snapshot, columns: list[pa.Array]) -> None:
-    """Refuse files whose path says something else than their values, to who decodes it once."""
+    """Refuse files whose path, decoded once, has other values than they have."""
     names = snapshot.partition_keys
     types = [column.type for column in columns]
     folders = pc.replace_substring_regex(
@@ -131,15 +126,15 @@ def _check_paths(snapshot: Snapshot, columns: list[pa.Array]) -> None:
             raise PublishError(f"file {folder}: {error}") from error
         if folder != wanted:
             raise PublishError(
-                f"files of another program lie in {folder}, where readers would look for other "
+                f"files of another program are in {folder}, where readers would look for other "
                 f"values than in {wanted}. Rewrite them: rebuild the dataset"
             )
 
 
 def _stats(snapshot: Snapshot) -> Iterator[str | None]:
-    """The statistics of each file, as Delta has them: a text in JSON.
+    """The statistics of each file as Delta's JSON.
 
-    Of files of other programs only counts: readers would trust their bounds.
+    Files of other programs get only counts, since readers would trust their bounds.
     """
     rows = snapshot.file_column("rows").to_pylist()
     own = is_own(snapshot.file_table).to_pylist()
@@ -174,10 +169,10 @@ def _stats(snapshot: Snapshot) -> Iterator[str | None]:
 
 
 def _json_values(column: pa.ChunkedArray, side: str) -> list[Any]:
-    """Bounds as JSON has them, never narrower than the values; None for what it cannot say.
+    """Bounds as JSON, never narrower than the values; None for what it cannot express.
 
-    Floats have none, since the bounds of ours leave NaN out. Nor have decimals, which readers of
-    JSON may round, and unsigned integers of 64 bits, which are decimals in Delta.
+    Floats have none, since recorded bounds leave NaN out. Nor have decimals, which JSON readers may
+    round, and unsigned integers of 64 bits, which are decimals in Delta.
     """
     t = column.type
     if side != "count" and pat.is_uint64(t):
@@ -189,14 +184,14 @@ def _json_values(column: pa.ChunkedArray, side: str) -> list[Any]:
         return _moments(column.cast(pa.string()), "")
     if pat.is_timestamp(t):
         round_to = pc.floor_temporal if side == "min" else pc.ceil_temporal
-        utc = column.cast(pa.timestamp("us"))  # a zone is about showing: the instant is in UTC
+        utc = column.cast(pa.timestamp("us"))  # a zone only affects display: the instant is in UTC
         texts = round_to(utc, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.string())
         return _moments(texts, "" if t.tz is None else "Z")
     return [None] * len(column)
 
 
 def _moments(texts: pa.ChunkedArray, zone: str) -> list[str | None]:
-    """Dates and times in ISO's form; those outside of the years 0 to 9999 are left out."""
+    """Dates and times in ISO 8601; those outside of the years 0 to 9999 are left out."""
     return [
         text.replace(" ", "T") + zone if text is not None and _MOMENT.fullmatch(text) else None
         for text in texts.to_pylist()

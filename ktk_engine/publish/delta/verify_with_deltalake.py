@@ -1,4 +1,4 @@
-"""Asks delta-rs, where it is installed, whether it reads a Delta log as we do."""
+"""Checks with delta-rs, if it is installed, that it reads a Delta log as this library does."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from ktk_engine.store.interface import ObjectStore
 
 
 def verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
-    """Say what delta-rs finds wrong with a published dataset; empty if it finds the same files.
+    """What delta-rs finds wrong with a published dataset; empty if it finds the same files.
 
-    Without the package deltalake, and on object stores, whose credentials it does not have, it is
-    not asked.
-
-    Args:
-        store: where the dataset lives.
-        snapshot: what is committed.
+    Empty too without the package deltalake, and on object stores, whose credentials it does not
+    have.
     """
     address = urlsplit(store.uri(snapshot.uuid))
     if address.scheme != "file" or find_spec("deltalake") is None:

@@ -44,7 +44,7 @@ def _list(items: Any, number: int) -> dict[str, Any]:
 
 
 def _by_column(value: Any, number: int) -> dict[str, Any]:
-    """A map from fields' ids, which Avro can only say as an array of pairs."""
+    """A map from field ids, which Avro can only express as an array of pairs."""
     pair = _record(
         f"k{number}_v{number + 1}",
         _required("key", "int", number),
@@ -81,11 +81,7 @@ MANIFEST_LIST = _record(
 
 
 def manifest_schema(partition_fields: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
-    """The schema of a manifest's entries.
-
-    Args:
-        partition_fields: name, id and Iceberg type of each; see `avro_name`.
-    """
+    """The schema of manifest entries; a partition field is its name, id and Iceberg type."""
     partition = _record(
         "r102",
         *(_optional(name, _of(kind), number) for name, number, kind in partition_fields),

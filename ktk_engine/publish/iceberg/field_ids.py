@@ -1,4 +1,4 @@
-"""Ids of Iceberg's fields: a column keeps its id as long as it has its name and a type like it."""
+"""Ids of Iceberg's fields: a column keeps its id while its name and its kind of type stay."""
 
 from __future__ import annotations
 
@@ -9,26 +9,18 @@ from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, widest
 
 
 class FieldIds:
-    """Gives ids to fields, those of an earlier schema where they stay.
+    """Gives ids to fields, and keeps those of an earlier schema.
 
-    Attributes:
-        last: the greatest id that was ever given.
-        retyped: whether a field that stays has another type than before.
+    `last` is the greatest id ever given. `retyped` says whether a field that stays has a new type.
     """
 
     def __init__(self, last: int) -> None:
-        """Begin after the ids that were given before."""
         self.last, self.retyped = last, False
 
     def of_columns(
         self, columns: Iterable[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Give ids to fields.
-
-        Args:
-            columns: fields as `iceberg_columns` gives them.
-            known: the fields of the schema before; none if there is none.
-        """
+        """Give ids to the columns of `iceberg_columns`; `known` are fields of the schema before."""
         before = {field["name"]: field for field in known}
         found = []
         for column in columns:
@@ -40,7 +32,7 @@ class FieldIds:
     def _known(
         self, number: int | None, old: IcebergType | None, new: IcebergType
     ) -> tuple[int, IcebergType]:
-        """The id and the type of a field: of the one before, if it is of a type like it."""
+        """The id and type of a field: the earlier ones if the types are alike."""
         if number is None or old is None or not _alike(old, new):
             self.last += 1
             number, old = self.last, None
@@ -60,14 +52,7 @@ class FieldIds:
 
 
 def name_mapping(fields: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Say by which names files have fields: they have no ids.
-
-    Args:
-        fields: with ids.
-
-    Returns:
-        The value of `schema.name-mapping.default`.
-    """
+    """The value of `schema.name-mapping.default`: files have names of fields, and no ids."""
     return [_mapped(field["name"], field["id"], field["type"]) for field in fields]
 
 

@@ -1,4 +1,4 @@
-"""Entries of manifests: what Iceberg is told of a dataset's files.
+"""Entries of manifests: how Iceberg's metadata describes a dataset's files.
 
 See docs/design/files-and-commits.md, Iceberg.
 """
@@ -24,21 +24,17 @@ from ktk_engine.snapshot.snapshot import (
 )
 from ktk_engine.store.interface import ObjectStore
 
-_COUNTED_COLUMNS = 100  # as many as Iceberg itself keeps statistics of, unless told otherwise
+_COUNTED_COLUMNS = 100  # columns with statistics, Iceberg's own default
 
 
 def address(store: ObjectStore, key: str) -> str:
-    """Where an object lies, as Iceberg's readers take it: nothing in it is encoded."""
+    """Address of an object, as Iceberg's readers take it: nothing in it is encoded."""
     base = store.url.removesuffix("/")
     return f"{urllib.parse.unquote(base) if base.startswith('file:') else base}/{key}"
 
 
 def check_measured(snapshot: Snapshot) -> None:
-    """Refuse files of which nobody knows how large they are.
-
-    Raises:
-        PublishError: the rows or the size of a file are unknown.
-    """
+    """Raise a `PublishError` if the rows or the size of a file are unknown."""
     if any(snapshot.file_column(name).null_count for name in ("rows", "bytes")):
         raise PublishError(
             Message(
@@ -51,19 +47,9 @@ def check_measured(snapshot: Snapshot) -> None:
 def file_entries(
     store: ObjectStore, snapshot: Snapshot, layout: Layout, snapshot_id: int
 ) -> Iterator[tuple[int, Entry]]:
-    """Say of files that they belong to the table.
+    """The manifest entry of each file of a snapshot, with the file's number.
 
-    Args:
-        store: where they lie.
-        snapshot: the dataset with these files and no others.
-        layout: what manifests say of the table.
-        snapshot_id: the Iceberg snapshot that adds them.
-
-    Returns:
-        Our number of each file, and its entry.
-
-    Raises:
-        PublishError: the rows or the size of a file are unknown.
+    Raises a `PublishError` if the rows or the size of a file are unknown.
     """
     check_measured(snapshot)
     names = ("position", "key", "rows", "bytes")
@@ -116,7 +102,7 @@ def _statistics(
 ) -> Iterator[dict[str, list[dict[str, Any]] | None]]:
     """Counts and bounds of the columns of each file.
 
-    Of files of other programs only counts: readers would trust their bounds.
+    Files of other programs get only counts, since readers would trust their bounds.
     """
     known, dimensions = set(snapshot.file_table.column_names), snapshot.dimension_columns
     data = [f for f in fields if f["name"] not in snapshot.partition_keys]

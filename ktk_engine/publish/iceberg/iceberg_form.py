@@ -1,4 +1,4 @@
-"""Publishes datasets as Iceberg tables: each commit of ours is one snapshot of Iceberg's.
+"""Publishes datasets as Iceberg tables: each commit is one Iceberg snapshot.
 
 See docs/design/files-and-commits.md, Iceberg.
 """
@@ -60,7 +60,7 @@ class IcebergForm:
         if not table.is_new and _files_differ(wanted, present):
             table = replace(table, is_new=True, continues=False)
         if not table.is_new and table.says(present.metadata):
-            if present.hint != present.version:  # who wrote it has died
+            if present.hint != present.version:  # its writer has died
                 put_hint(wanted.store, wanted.snapshot.uuid, present.version)
             return None
         return IcebergVersion(wanted, present, table)
@@ -85,7 +85,7 @@ class IcebergForm:
             return "version-hint.text, by which readers find its metadata, names another version"
         if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
-                f"another program has written {names[-1]} beside it: a catalog that names that "
+                f"another program has written {names[-1]}: a catalog that names that "
                 "file shows other rows, or will. Register the table there anew"
             )
         return ""
@@ -103,7 +103,7 @@ ICEBERG = IcebergForm()
 
 
 def _files_differ(wanted: Wanted, present: IcebergState) -> str:
-    """How the files that the metadata leads to differ from those of the dataset."""
+    """How the files that the metadata names differ from those of the dataset."""
     store, uuid = wanted.store, wanted.snapshot.uuid
     if present.metadata["location"] != address(store, uuid):
         return f"its Iceberg metadata names files in {present.metadata['location']}"

@@ -1,7 +1,7 @@
 """The metadata of an Iceberg table: what its newest version says, and its versions in the store.
 
-Versions are named as in tables of Hadoop's layout, which a folder is enough for: `vN.metadata.json`
-and `version-hint.text`. See docs/design/files-and-commits.md, Iceberg.
+Versions are named as in Hadoop's layout, which needs only a folder: `vN.metadata.json` and
+`version-hint.text`. See docs/design/files-and-commits.md, Iceberg.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
-# What the summary of a snapshot says of ours.
+# Keys of a snapshot's summary that name this library's version.
 VERSION, COMMIT = "ktk.version", "ktk.commit"
 SNAPSHOT, SHA256 = "ktk.snapshot", "ktk.snapshot-sha256"
 _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
@@ -38,42 +38,35 @@ _RETRIES = 10
 
 @dataclass(frozen=True)
 class IcebergState:
-    """What the metadata of an Iceberg table says.
+    """What the metadata of an Iceberg table says."""
 
-    Attributes:
-        version: its newest version, -1 if there is none.
-        metadata: that version.
-        hint: the version that readers of the folder see, -1 if they see none.
-        broken: why it cannot be read; empty if it can.
-    """
-
-    version: int = -1
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    hint: int = -1
-    broken: str = ""
+    version: int = -1  # the newest; -1 if there is none
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # of that version
+    hint: int = -1  # the version that readers of the folder see; -1 if none
+    broken: str = ""  # why it cannot be read; empty if it can
 
     @property
     def mark(self) -> tuple[int, str]:
-        """Version and commit of ours that it has; zero and nothing if it has none."""
+        """The version and commit of the dataset that it has; zero and an empty text if none."""
         said = self.snapshot.get("summary", {})
         try:
             return int(said[VERSION]), str(said[COMMIT])
         except (KeyError, TypeError, ValueError):
-            return 0, ""  # another program's
+            return 0, ""  # written by another program
 
     @property
     def published(self) -> int:
-        """The version of ours that it has, 0 if none."""
+        """The version of the dataset that it has; 0 if none."""
         return self.mark[0]
 
     @property
     def snapshots(self) -> list[Mapping[str, Any]]:
-        """The snapshots that it knows."""
+        """All snapshots in the metadata."""
         return list(self.metadata.get("snapshots") or ())
 
     @property
     def snapshot(self) -> Mapping[str, Any]:
-        """The current one; empty if there is none."""
+        """The current snapshot; empty if there is none."""
         number = self.metadata.get("current-snapshot-id")
         return next((item for item in self.snapshots if item["snapshot-id"] == number), {})
 
@@ -103,8 +96,7 @@ def metadata_key(uuid: str, version: int) -> str:
 def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
     """Read the newest version of a table's metadata, of any writer.
 
-    Raises:
-        StoreError: the store could not be read.
+    Raises a `StoreError` if the store could not be read.
     """
     hint = _hint(store, uuid)
     version, data = _newest(store, uuid, hint)
@@ -135,7 +127,7 @@ def _hint_key(uuid: str) -> str:
 
 
 def _newest(store: ObjectStore, uuid: str, hint: int) -> tuple[int, bytes]:
-    """The newest version and its content: the hint may be behind, or gone."""
+    """The newest version and its content; the hint may be behind, or gone."""
     found = _found(store, uuid, hint) if hint >= 0 else None
     if found is None:
         hint = max(_versions(store.list_names(metadata_folder(uuid))), default=-1)
@@ -163,11 +155,11 @@ def put_hint(store: ObjectStore, uuid: str, version: int) -> None:
         if _swap_hint(store, uuid, version):
             break
     if not store.exists(metadata_key(uuid, version)):
-        store.delete([_hint_key(uuid)])  # somebody has just ended it all
+        store.delete([_hint_key(uuid)])  # publishing was just stopped
 
 
 def _swap_hint(store: ObjectStore, uuid: str, version: int) -> bool:
-    """Try once; says whether the hint is at the version, or at a newer one."""
+    """Try once; returns whether the hint is at the version, or at a newer one."""
     key, data = _hint_key(uuid), str(version).encode()
     try:
         known, token = store.get_with_token(key)
@@ -191,10 +183,9 @@ def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:
 
 
 def delete_metadata(store: ObjectStore, uuid: str) -> bool:
-    """Delete the metadata that we have written; the newest version last, so that none shows before.
+    """Delete the metadata that this library wrote; returns whether there was any.
 
-    Returns:
-        Whether there was any.
+    The newest version goes last, so that no older one becomes visible.
     """
     folder = metadata_folder(uuid)
     names = store.list_names(folder)
@@ -209,23 +200,17 @@ def delete_metadata(store: ObjectStore, uuid: str) -> bool:
 
 
 def is_of_table(name: str) -> bool:
-    """Whether a file in the folder is a version or a manifest that we may have written."""
+    """Whether a file in the folder is a version or manifest that this library may have made."""
     return bool(_METADATA.fullmatch(name) or _AVRO.fullmatch(name))
 
 
 def fields_with_keys(
     names: Iterable[str], fields: Iterable[Mapping[str, Any]], known: Mapping[str, Any], last: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """The partition fields of a spec: a column keeps the id that it has had.
+    """The partition fields of a spec, and the greatest id; a column keeps the id that it had.
 
-    Args:
-        names: the partition columns.
-        fields: the table's columns, with ids.
-        known: metadata of the table before.
-        last: the greatest id of a partition field that was ever given.
-
-    Returns:
-        The fields, and the greatest id.
+    `known` is the table's metadata before, and `last` the greatest id ever given to a partition
+    field.
     """
     ids = {field["name"]: field["id"] for field in fields}
     specs = known.get("partition-specs") or ()

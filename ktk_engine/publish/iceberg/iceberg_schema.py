@@ -27,14 +27,10 @@ IcebergType: TypeAlias = str | dict[str, Any]
 
 
 def iceberg_columns(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Give a dataset's columns as fields of an Iceberg schema, without ids.
+    """A dataset's columns as fields of an Iceberg schema, without ids.
 
-    Args:
-        snapshot: the dataset.
-
-    Raises:
-        PublishError: Iceberg cannot say a column, or some readers would take its values for
-            others; all such columns are named.
+    Raises a `PublishError` that names all columns that Iceberg cannot express, or whose values some
+    readers would misread.
     """
     names = snapshot.schema.names
     fields, problems = [], [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema)]
@@ -86,7 +82,7 @@ def _field(name: str, kind: IcebergType) -> dict[str, Any]:
 
 
 def _paths_alike(schema: pa.Schema) -> Iterable[str]:
-    """Say which columns have the name of a field: readers look both up by it."""
+    """Describe columns that have the name of a nested field: readers look both up by name."""
     paths: set[str] = set()
 
     def walk(path: str, t: pa.DataType) -> None:
@@ -125,7 +121,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
 
 
 def _partition_type(t: pa.DataType) -> IcebergType:
-    """Values of partition columns are in manifests, so that any type will do that holds them."""
+    """A type for partition values, which are in manifests: any type that holds them will do."""
     t = unwrap(t)
     if pat.is_floating(t):
         raise Inexpressible(
@@ -135,7 +131,7 @@ def _partition_type(t: pa.DataType) -> IcebergType:
 
 
 def _whole(t: pa.DataType) -> IcebergType:
-    """A type that holds all values of a class, of a column that no file has."""
+    """A type that holds all values of a class, for a column that no file has."""
     if pat.is_uint64(t):
         return "decimal(20, 0)"
     if pat.is_timestamp(t):
@@ -170,7 +166,7 @@ def _of(t: pa.DataType, top: bool = False) -> IcebergType:
 
 
 def _integer(t: pa.DataType, top: bool) -> str:
-    """A type that holds all values, and that no reader takes for one of the same bits."""
+    """A type that holds all values, and that no reader confuses with one of the same bits."""
     if pat.is_uint64(t):
         raise Inexpressible(
             "Iceberg has no unsigned numbers, and readers would take those from 2^63 on for "

@@ -1,4 +1,4 @@
-"""One version of a dataset in Iceberg's words: columns, partition spec, settings.
+"""One version of a dataset in Iceberg's terms: columns, partition spec, settings.
 
 See docs/design/files-and-commits.md, Iceberg.
 """
@@ -18,12 +18,12 @@ from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, IcebergState, 
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.shared_cells import check_cells
 
-# Our clean-up decides when a file goes, and knows of versions that Iceberg's does not.
+# This library's clean-up deletes files: it knows of versions that Iceberg's does not.
 _OUR_FILES = {"gc.enabled": "false"}
 
 
 def kept_snapshots(present: IcebergState, wanted: Wanted) -> list[Mapping[str, Any]]:
-    """The snapshots that stay: those of ours, whose files stay."""
+    """The snapshots that stay: those that this library published and whose files still exist."""
     if present.metadata.get("location") != address(wanted.store, wanted.snapshot.uuid):
         return []  # it was moved
     return [
@@ -35,33 +35,19 @@ def kept_snapshots(present: IcebergState, wanted: Wanted) -> list[Mapping[str, A
 
 @dataclass(frozen=True)
 class IcebergTable:
-    """One version of a dataset, in Iceberg's words.
-
-    Attributes:
-        wanted: what is to be published.
-        fields: its columns, with ids.
-        last_column: the greatest id of a column.
-        spec: the fields of its partition spec.
-        last_partition: the greatest id of a partition field.
-        is_new: whether it needs a snapshot of its own.
-        continues: whether the manifests of the snapshot before may stay.
-    """
+    """One version of a dataset, in Iceberg's terms."""
 
     wanted: Wanted
-    fields: list[dict[str, Any]]
-    last_column: int
-    spec: list[dict[str, Any]]
-    last_partition: int
-    is_new: bool
-    continues: bool
+    fields: list[dict[str, Any]]  # its columns, with ids
+    last_column: int  # greatest id of a column
+    spec: list[dict[str, Any]]  # fields of its partition spec
+    last_partition: int  # greatest id of a partition field
+    is_new: bool  # it needs a snapshot of its own
+    continues: bool  # manifests of the snapshot before may stay
 
     @classmethod
     def of(cls, wanted: Wanted, present: IcebergState) -> IcebergTable:
-        """Describe a dataset.
-
-        Raises:
-            PublishError: Iceberg cannot say what it holds, or readers would see other rows.
-        """
+        """Describe a dataset; raises a `PublishError` if Iceberg readers would see other rows."""
         check_cells(wanted.snapshot)
         known, columns = present.metadata, iceberg_columns(wanted.snapshot)
         ids = FieldIds(known.get("last-column-id", 0))
@@ -75,7 +61,7 @@ class IcebergTable:
 
     @cached_property
     def properties(self) -> dict[str, str]:
-        """What readers have to know, and may."""
+        """Table properties that readers need or may use."""
         comment = self.wanted.snapshot.comments.relation
         mapping = json.dumps(name_mapping(self.fields), ensure_ascii=False)
         said = {**_OUR_FILES, "schema.name-mapping.default": mapping}

@@ -51,7 +51,7 @@ class IcebergVersion:
 
     @property
     def version(self) -> int:
-        """Its number, of which the first is 1."""
+        """Its number; the first is 1."""
         return max(self.present.version, 0) + 1
 
     @property
@@ -73,7 +73,7 @@ class IcebergVersion:
 
     @cached_property
     def _schema(self) -> dict[str, Any]:
-        """The schema, under the id that it has had if it is known."""
+        """The schema, under its earlier id if it is known."""
         known = self.present.metadata.get("schemas") or ()
         for schema in known:
             if schema["fields"] == self.table.fields:
@@ -83,7 +83,7 @@ class IcebergVersion:
 
     @cached_property
     def _spec(self) -> dict[str, Any]:
-        """The partition spec, under the id that it has had if it is known."""
+        """The partition spec, under its earlier id if it is known."""
         known = self.present.metadata.get("partition-specs") or ()
         for spec in known:
             if spec["fields"] == self.table.spec:
@@ -93,7 +93,7 @@ class IcebergVersion:
 
     @cached_property
     def _files(self) -> TableFiles:
-        """The manifests: only those that change are written, if it is known what changes."""
+        """The manifests; if the changes are known, only manifests that change are written."""
         layout = Layout(self._schema, self._spec["spec-id"], self.table.spec)
         whole = TableFiles(self.wanted.store, self.wanted.snapshot, layout, self._snapshot)
         before = self._published_before() if self.table.continues else None
@@ -105,7 +105,7 @@ class IcebergVersion:
                 gone, added = changed_files(before, self.wanted.snapshot)
                 changed.carry_on(self.wanted.store.get(key.removeprefix(base)), gone)
             except (ObjectNotFoundError, FormatError):
-                pass  # then all is said anew
+                pass  # then write all manifests anew
             except UNREADABLE as error:
                 if isinstance(error, KtkError):
                     raise
@@ -116,7 +116,7 @@ class IcebergVersion:
         return whole
 
     def _published_before(self) -> Snapshot | None:
-        """The version that the current manifests are of; None if nobody knows it any more."""
+        """The snapshot that the current manifests describe; None if it is no longer available."""
         said = self.present.snapshot["summary"]
         known = self.wanted.known.get(said[SNAPSHOT])
         try:
@@ -214,11 +214,11 @@ class IcebergVersion:
 
 
 def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
-    """Delete what no snapshot of a version leads to, once no reader can be at it any more."""
+    """Delete files that no snapshot of a version leads to, once no reader can still use them."""
     folder, now = metadata_folder(uuid), store.now()
     newest = read_metadata(store, uuid)
     if newest.metadata != metadata:
-        return  # somebody else has written on: let that one do it
+        return  # another writer went on and will do it
     base, named = address(store, ""), {metadata_key(uuid, newest.version)}
     for snapshot in newest.snapshots:
         key = snapshot["manifest-list"].removeprefix(base)

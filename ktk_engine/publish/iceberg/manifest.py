@@ -1,4 +1,4 @@
-"""Manifests: which files belong to a table, in pieces of which a commit writes only what changes.
+"""Manifests: the files of a table, in pieces of which a commit rewrites only those that change.
 
 See docs/design/files-and-commits.md, Iceberg.
 """
@@ -19,7 +19,7 @@ from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_sche
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
 
 EXISTING, ADDED, DELETED = 0, 1, 2
-# What reading a damaged one raises.
+# Raised by reading a damaged manifest.
 UNREADABLE = (*DAMAGE, StopIteration)
 _NUMBERS = re.compile(r"\.(\d+)-(\d+)\.avro$")
 
@@ -29,17 +29,11 @@ Listed = dict[str, Any]  # a record of a manifest list, of one manifest
 
 @dataclass(frozen=True)
 class Layout:
-    """What manifests say of the table beside its files.
-
-    Attributes:
-        schema: the table's schema.
-        spec_id: id of the partition spec.
-        spec: its fields.
-    """
+    """What manifests say of the table, apart from its files."""
 
     schema: Mapping[str, Any]
-    spec_id: int
-    spec: Sequence[Mapping[str, Any]]
+    spec_id: int  # of the partition spec
+    spec: Sequence[Mapping[str, Any]]  # fields of the partition spec
     partition_fields: list[tuple[str, int, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,21 +44,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class NewSnapshot:
-    """The snapshot that manifests are written for.
-
-    Attributes:
-        id: its id.
-        sequence: its sequence number.
-        parent: id of the one before.
-    """
+    """The snapshot that manifests are written for."""
 
     id: int
-    sequence: int
-    parent: int | None
+    sequence: int  # sequence number
+    parent: int | None  # id of the snapshot before
 
 
 def render_manifest(layout: Layout, entries: Sequence[Entry]) -> bytes:
-    """Write a manifest."""
+    """Render a manifest as an Avro file."""
     metadata = {
         "schema": json.dumps(layout.schema),
         "schema-id": str(layout.schema["schema-id"]),
@@ -77,7 +65,7 @@ def render_manifest(layout: Layout, entries: Sequence[Entry]) -> bytes:
 
 
 def render_list(manifests: Sequence[Listed], snapshot: NewSnapshot) -> bytes:
-    """Write a manifest list."""
+    """Render a manifest list as an Avro file."""
     metadata = {
         "snapshot-id": str(snapshot.id),
         "parent-snapshot-id": "null" if snapshot.parent is None else str(snapshot.parent),
@@ -90,15 +78,7 @@ def render_list(manifests: Sequence[Listed], snapshot: NewSnapshot) -> bytes:
 def listed(
     layout: Layout, path: str, data: bytes, entries: Sequence[Entry], snapshot: NewSnapshot
 ) -> Listed:
-    """What a manifest list says of a manifest that was written.
-
-    Args:
-        layout: what it was written with.
-        path: its address.
-        data: its content.
-        entries: its entries.
-        snapshot: for which it was written.
-    """
+    """The entry of a written manifest, with its address and content, in a manifest list."""
     found: Listed = {
         "manifest_path": path,
         "manifest_length": len(data),
@@ -123,10 +103,9 @@ def listed(
 
 
 def read_entries(data: bytes, manifest: Listed) -> list[Entry]:
-    """Read the living entries of a manifest, with what they inherit from it.
+    """The living entries of a manifest, with what they inherit from it.
 
-    Raises:
-        ValueError: it is damaged, or other errors of Avro's.
+    Raises a `ValueError` or an Avro error if it is damaged.
     """
     entries = [entry for entry in _read(data) if entry["status"] != DELETED]
     for entry in entries:
@@ -139,10 +118,9 @@ def read_entries(data: bytes, manifest: Listed) -> list[Entry]:
 
 
 def read_list(data: bytes) -> list[Listed]:
-    """Read a manifest list of ours.
+    """Read a manifest list that this library wrote.
 
-    Raises:
-        ValueError: it is damaged, or other errors of Avro's.
+    Raises a `ValueError` or an Avro error if it is damaged.
     """
     return _read(data)
 
@@ -153,16 +131,12 @@ def living_files(manifest: Listed) -> int:
 
 
 def with_numbers(name: str, first: int, last: int) -> str:
-    """The name of a manifest, which says the numbers of its files: see `numbers`."""
+    """A manifest's name with the range of its files' numbers; see `numbers`."""
     return f"{name}.{first}-{last}.avro"
 
 
 def numbers(manifest: Listed) -> tuple[int, int]:
-    """The range of our numbers of the files that a manifest names.
-
-    Raises:
-        ValueError: its name does not say it.
-    """
+    """The range of numbers of a manifest's files; raises a `ValueError` if its name has none."""
     found = _NUMBERS.search(manifest["manifest_path"])
     if found is None:
         raise ValueError("a manifest has a name of another program")
@@ -170,11 +144,7 @@ def numbers(manifest: Listed) -> tuple[int, int]:
 
 
 def need_avro() -> None:
-    """Refuse to go on without the package that reads and writes Avro.
-
-    Raises:
-        PublishError: it is not installed.
-    """
+    """Raise a `PublishError` if the package that reads and writes Avro is not installed."""
     need("iceberg", "Publishing as Iceberg", "fastavro", error=PublishError)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _EPOCH = date(1970, 1, 1).toordinal()
-_KEPT = 16  # as many characters or bytes of a bound as Iceberg keeps itself
+_KEPT = 16  # characters or bytes of a bound, as in Iceberg
 _PACKED = {
     "int": "<i",
     "date": "<i",
@@ -27,17 +27,12 @@ _PACKED = {
     "double": "<d",
     "boolean": "<?",
 }
-_WITHOUT_BOUNDS = ("float", "double")  # ours leave NaN out, which some engines find greatest
+_WITHOUT_BOUNDS = ("float", "double")  # their bounds leave NaN out; some engines sort it last
 _HIGH_SURROGATES, _LAST_CHARACTER = range(0xD800, 0xE000), 0x10FFFF
 
 
 def plain_values(column: pa.ChunkedArray, kind: str) -> list[Any]:
-    """Values of a column as numbers, texts, bytes and decimals.
-
-    Args:
-        column: of whatever Arrow type holds values of the Iceberg type.
-        kind: the Iceberg type.
-    """
+    """Values of an Iceberg type as numbers, texts, bytes and decimals."""
     if kind == "date":
         column = pc.cast(column, pa.int32())
     elif kind in ("timestamp", "timestamptz"):
@@ -51,7 +46,7 @@ def plain_values(column: pa.ChunkedArray, kind: str) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """One value that a manifest was read with, in the form of `plain_values`."""
+    """A value that was read from a manifest, in the form of `plain_values`."""
     if isinstance(value, datetime):
         days = value.toordinal() - _EPOCH
         return days * 86_400_000_000 + _microseconds(value.time())
@@ -66,12 +61,7 @@ def _microseconds(moment: time) -> int:
 
 
 def single_value(kind: str, value: Any) -> bytes:
-    """One value in binary form.
-
-    Args:
-        kind: its Iceberg type.
-        value: as `plain_values` gives it.
-    """
+    """The binary form of a value of `plain_values`."""
     if kind in _PACKED:
         return struct.pack(_PACKED[kind], value)
     if isinstance(value, Decimal):
@@ -83,7 +73,7 @@ def single_value(kind: str, value: Any) -> bytes:
 
 
 def bounds(kind: str, values: Sequence[Any], is_upper: bool) -> list[bytes | None]:
-    """Bounds of files in binary form, never narrower than given; None for what has none."""
+    """Bounds of files in binary form, never narrower than given; None if they have none."""
     if kind in _WITHOUT_BOUNDS:
         return [None] * len(values)
     cut = _shortened_upper if is_upper else _shortened
@@ -112,7 +102,7 @@ def _shortened_upper(value: Any) -> Any:
 
 
 def summary(kind: str, values: Iterable[Any]) -> dict[str, Any]:
-    """What a manifest list says of one partition column in the files of a manifest."""
+    """A manifest list's summary of one partition column in the files of a manifest."""
     known = list(values)
     found = [value for value in known if value is not None]
     numbers = [value for value in found if value == value]  # without NaN

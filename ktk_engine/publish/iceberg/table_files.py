@@ -38,45 +38,27 @@ _LARGEST = 8_192  # files of a manifest
 _MERGED = 2_048  # a manifest with more is left as it is
 _IN_A_TIER = 8
 
-Numbered = tuple[tuple[int, int], Entry]  # a range in which our number of a file is, and the file
+Numbered = tuple[tuple[int, int], Entry]  # a range that contains the file's number, and the file
 
 
 @dataclass
 class TableFiles:
-    """What a snapshot's manifest list is made of.
-
-    Attributes:
-        store: where the table lies.
-        dataset: the dataset as it is to be published.
-        layout: what manifests say of it.
-        snapshot: for which they are written.
-        manifests: what the list says.
-        written: what has to be put before, by key.
-        added: how many files and rows come.
-        deleted: how many files and rows go, as far as that is known.
-    """
+    """What a snapshot's manifest list is made of."""
 
     store: ObjectStore
-    dataset: Snapshot
+    dataset: Snapshot  # as it is to be published
     layout: Layout
-    snapshot: NewSnapshot
-    manifests: list[Listed] = field(default_factory=list)
-    written: dict[str, bytes] = field(default_factory=dict)
-    added: tuple[int, int] = (0, 0)
-    deleted: tuple[int, int] = (0, 0)
+    snapshot: NewSnapshot  # for which manifests are written
+    manifests: list[Listed] = field(default_factory=list)  # what the list says
+    written: dict[str, bytes] = field(default_factory=dict)  # files to put before the list, by key
+    added: tuple[int, int] = (0, 0)  # files and rows
+    deleted: tuple[int, int] = (0, 0)  # files and rows, where known
 
     def __post_init__(self) -> None:
         self._name = f"ktk-{uuid4().hex}"
 
     def add(self, files: pa.Table) -> None:
-        """Name files that the table gains.
-
-        Args:
-            files: rows of `Snapshot.files`.
-
-        Raises:
-            PublishError: something of a file is unknown.
-        """
+        """Add rows of `Snapshot.files`; raises a `PublishError` if something of them is unknown."""
         some = replace(self.dataset, file_table=files)
         found = file_entries(self.store, some, self.layout, self.snapshot.id)
         entries = [((number, number), entry) for number, entry in found]
@@ -84,15 +66,9 @@ class TableFiles:
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
 
     def carry_on(self, listed_before: bytes, gone: pa.Table) -> None:
-        """Take the manifests of the snapshot before, without files that are gone.
+        """Keep the manifests of the list before, and rewrite those that name files in `gone`.
 
-        Args:
-            listed_before: its manifest list.
-            gone: rows of `Snapshot.files`.
-
-        Raises:
-            ValueError: a manifest is damaged, or names none of these files; or other errors of
-                Avro's.
+        Raises a `ValueError` or an Avro error if a manifest is damaged, or none names these files.
         """
         before = [item for item in read_list(listed_before) if living_files(item)]
         positions = sorted(gone["position"].to_pylist())
@@ -109,7 +85,7 @@ class TableFiles:
         self.manifests += self._merged(kept)
 
     def _rewrite(self, manifest: Listed, gone: set[str]) -> bool:
-        """Write a manifest without some files, if it names one of them."""
+        """Rewrite a manifest without the files that are gone, if it names any of them."""
         entries = self._entries(manifest)
         lost = [e for _, e in entries if e["data_file"]["file_path"] in gone]
         for entry in lost:
@@ -121,7 +97,7 @@ class TableFiles:
         return bool(lost)
 
     def _merged(self, manifests: Sequence[Listed]) -> list[Listed]:
-        """Join the manifests of a tier of which there are too many: tiers grow by eights."""
+        """Merge the manifests of each tier that has too many; tiers grow by factors of 8."""
         tiers: dict[int, list[Listed]] = {}
         kept: list[Listed] = []
         for manifest in manifests:
@@ -136,7 +112,7 @@ class TableFiles:
         return kept
 
     def _entries(self, manifest: Listed) -> list[Numbered]:
-        """The living entries of a manifest that is written anew."""
+        """The living entries of a manifest that is to be rewritten."""
         data = self.store.get(manifest["manifest_path"].removeprefix(address(self.store, "")))
         entries = read_entries(data, manifest)
         for entry in entries:
@@ -154,18 +130,14 @@ class TableFiles:
             self.manifests.append(listed(self.layout, path, data, records, self.snapshot))
 
     def finish(self) -> str:
-        """Write the manifest list as well.
-
-        Returns:
-            Its key.
-        """
+        """Write the manifest list as well; returns its key."""
         key = join_key(metadata_folder(self.dataset.uuid), f"{self._name}-list.avro")
         self.written[key] = render_list(self.manifests, self.snapshot)
         return key
 
     @property
     def summary(self) -> dict[str, str]:
-        """What the snapshot says of it all."""
+        """The summary of the snapshot."""
         rows = ("added_rows_count", "existing_rows_count")
         said = {
             "added-data-files": self.added[0],
@@ -190,11 +162,10 @@ def _parts(entries: Sequence[Numbered]) -> Iterable[Sequence[Numbered]]:
 
 
 def named_files(store: ObjectStore, manifest_list: bytes) -> Iterator[str]:
-    """The addresses of the files that a manifest list leads to.
+    """The addresses of all files that a manifest list leads to.
 
-    Raises:
-        ValueError: a manifest is damaged, or other errors of Avro's.
-        ObjectNotFoundError: one is missing.
+    Raises a `ValueError` or an Avro error if a manifest is damaged, and an `ObjectNotFoundError` if
+    one is missing.
     """
     base = address(store, "")
     for manifest in read_list(manifest_list):

@@ -1,4 +1,4 @@
-"""Asks pyiceberg, where it is installed, whether it reads Iceberg metadata as we do."""
+"""Checks with pyiceberg, if installed, that it reads Iceberg metadata as this library does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from ktk_engine.store.interface import ObjectStore
 
 
 def verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
-    """Say what pyiceberg finds wrong with a published dataset; empty if it finds the same files.
+    """What pyiceberg finds wrong with a published dataset; empty if it finds the same files.
 
-    Without the package pyiceberg, and on object stores, whose credentials it does not have, it is
-    not asked.
-
-    Args:
-        store: where the dataset lives.
-        snapshot: what is committed.
+    Empty too without the package pyiceberg, and on object stores, whose credentials it does not
+    have.
     """
     if not store.url.startswith("file:") or find_spec("pyiceberg") is None:
         return ""

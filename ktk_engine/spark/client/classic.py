@@ -1,7 +1,6 @@
-"""A classic session: every touch of Java that Python's public interface does not offer.
+"""A classic session: all access to Java that Python's public interface does not offer.
 
-Another version of Spark may change any of it, so nothing else in the project reaches into the
-JVM.
+Any version of Spark may change it, so no other module reaches into the JVM.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# One question to Java by its whole name, where `jvm.java.lang.Class` is three.
+# One call of Java by the full name; `jvm.java.lang.Class` makes three.
 _CLASS = "java.lang.Class"
 _STRING_UTILS = "org.apache.commons.lang3.StringUtils"
 _BETWEEN_NAMES = "\0"
@@ -55,25 +54,20 @@ def jvm_process() -> Popen[bytes] | None:
 
 
 def has_stopped(context: SparkContext) -> bool:
-    """Whether a context stopped in the JVM, as it does when its cluster gives it up.
+    """Whether a context stopped in the JVM, for instance because its cluster dropped it.
 
-    Raises:
-        OSError, Py4JError: the JVM does not answer.
+    Raises an `OSError` or a `Py4JError` if the JVM does not answer.
     """
     return bool(context._jsc.sc().isStopped())
 
 
 def size_in_bytes(frame: DataFrame) -> int:
-    """How many bytes Spark takes a frame to have: known if it is persisted, else a guess."""
+    """The size of a frame in bytes by Spark: exact if it is persisted, else an estimate."""
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 class ClassicClient:
-    """What a classic session offers; see `Client`.
-
-    Args:
-        session: a classic session.
-    """
+    """What a classic session offers; see `Client`."""
 
     takes_manifests = True
     shows_plans = True
@@ -112,7 +106,7 @@ class ClassicClient:
 
     @property
     def zone(self) -> str:
-        """That of the active session, which need not be the one that runs the statement."""
+        """The active session's, which need not be the one that runs the statement."""
         if not pins_threads():
             return ""  # each call may run in another thread of the JVM
         jvm: Any = self.session._jvm
@@ -131,31 +125,31 @@ class ClassicClient:
         return self.session.newSession()
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
-        """Those of Spark's start; `getConf` would ask for each of them all."""
+        """Settings from Spark's start; `getConf` would make a call for each of them."""
         context: Any = self._context._jsc
         settings = context.sc().conf()
         return {key for key in keys if settings.contains(key)}
 
     def answer_at_once(self) -> None:
-        """Let Java's answers to calls not wait in the sockets that there are now.
+        """Disable Nagle's algorithm for Java's answers on the sockets that exist now.
 
-        py4j writes what is longer than 8 kB in parts, and leaves Nagle's algorithm on: the last
-        part waits for Python's system to acknowledge the first, which takes it 40 ms.
+        py4j writes answers above 8 kB in parts and leaves it enabled, so the last part waits 40 ms
+        for a delayed acknowledgement of the first.
         """
         jvm: Any = self.session._jvm
-        with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
+        with suppress(Py4JError):  # a host program's gateway may not expose its sockets
             server = self._context._gateway.java_gateway_server  # type: ignore[union-attr]
             server_class = getattr(jvm, _CLASS).forName("py4j.GatewayServer")
             field = server_class.getDeclaredField("connections")
             field.setAccessible(True)
             connections = field.get(server)
             for number in range(connections.size()):
-                with suppress(Py4JError):  # one of a thread that has ended is closed
+                with suppress(Py4JError):  # the socket of an ended thread is closed
                     connections.get(number).getSocket().setTcpNoDelay(True)
 
     @contextmanager
     def keeping_active(self) -> Iterator[None]:
-        """Keep which session is the active one: `createDataFrame` makes its own the active one."""
+        """Restore the active session, which `createDataFrame` replaces by its own."""
         import pyspark  # noqa: F401
         from pyspark.sql import SparkSession
 
@@ -183,9 +177,9 @@ class ClassicClient:
         java_session(self.session).sessionState().sqlParser().parsePlan(sql)
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Give columns by name; `DataFrame.select` would ask Java three times for each.
+        """Select columns by name in one call of Java; `DataFrame.select` makes three per name.
 
-        A list of Python's would take a call for each name: Java gets one text, and splits it.
+        A Python list also costs a call per name, so Java gets one text and splits it.
         """
         import pyspark  # noqa: F401
         from pyspark.sql import DataFrame
@@ -218,7 +212,7 @@ class ClassicClient:
     def needs_few_tasks(self, frame: DataFrame) -> bool:
         """See `Client`."""
         if self._context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-            return False  # how many there will be follows the tasks
+            return False  # their number follows the tasks
         leaves = int(frame._jdf.queryExecution().analyzed().collectLeaves().size())
         return leaves > self.parallelism and self.is_small(frame, _SMALL_BYTES)
 

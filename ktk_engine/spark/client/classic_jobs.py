@@ -1,4 +1,4 @@
-"""The Spark jobs of a thread of a classic session: described alike, and cancelled together."""
+"""The Spark jobs of a thread of a classic session, with one description and one cancel."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _INTERRUPT = "spark.job.interruptOnCancel"
 
 
 class ClassicJobs:
-    """A group of Java's; see `JobGroup`.
-
-    Args:
-        session: the thread's classic session.
-    """
+    """A job group of Spark; see `JobGroup`."""
 
     def __init__(self, session: SparkSession) -> None:
         self.name = f"ktk-{uuid.uuid4().hex}"
@@ -44,7 +40,7 @@ class ClassicJobs:
     def begin(self, description: str) -> None:
         """See `JobGroup`."""
         if not pins_threads():
-            return  # a thread of the JVM serves many of Python's: no property is ours alone
+            return  # one JVM thread serves many Python threads: they share its properties
         keys = (_GROUP, _DESCRIPTION, _INTERRUPT)
         self._before = {key: self._context.getLocalProperty(key) for key in keys}
         self._set({_GROUP: self.name, _DESCRIPTION: description, _INTERRUPT: "true"})
@@ -55,7 +51,7 @@ class ClassicJobs:
             self._sessions.append(session)
 
     def end(self) -> None:
-        """Set again what the thread had set before."""
+        """Restore what the thread had set before."""
         self._set(self._before)
 
     def tasks(self) -> tuple[int, int, int]:
@@ -75,7 +71,7 @@ class ClassicJobs:
         )
 
     def work(self) -> GroupWork:
-        """See `JobGroup`; Python's status tracker knows tasks alone."""
+        """See `JobGroup`; Python's status tracker only knows tasks."""
         numbers = {stage for job in self._known() for stage in job.stageIds}
         found = [stage for stage in (_last_attempt(self._context, n) for n in numbers) if stage]
         last = [stage for stage in found if not stage.shuffleWriteRecords()]
@@ -88,9 +84,9 @@ class ClassicJobs:
         )
 
     def cancel(self) -> None:
-        """Cancel the jobs that run; others of the context, such as a host program's, go on."""
+        """Cancel the running jobs; others of the context, such as a host program's, go on."""
         self._context.cancelJobGroup(self.name)
-        for session in self._sessions:  # jobs of threads that a user's code started
+        for session in self._sessions:  # jobs of threads that the user's code started
             interrupt_all(session)
 
     def _known(self) -> list[Any]:
@@ -100,16 +96,16 @@ class ClassicJobs:
 
     def _set(self, properties: dict[str, Any]) -> None:
         for key, value in properties.items():
-            self._context.setLocalProperty(key, value)  # None takes it away
+            self._context.setLocalProperty(key, value)  # None removes it
 
 
 def pins_threads() -> bool:
-    """Whether each thread of Python has one of the JVM's, and so properties of its own."""
+    """Whether each Python thread has a JVM thread, and so properties, of its own."""
     return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
 
 
 def _last_attempt(context: SparkContext, stage: int) -> Any:
-    """Java's record of a stage; None if it is skipped, or forgotten."""
+    """Java's record of a stage; None if it is skipped or no longer kept."""
     java: Any = context._jsc
     try:
         return java.sc().statusStore().lastStageAttempt(stage)

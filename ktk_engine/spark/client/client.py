@@ -1,4 +1,4 @@
-"""Tells kinds of sessions apart: what each offers is behind one protocol."""
+"""Gives each kind of session behind one protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def client_of(session: SparkSession) -> Client:
-    """Give what a session offers, by the kind of session that it is."""
+    """Give the client for the kind of a session."""
     if is_connect(session):
         from ktk_engine.spark.client.connect import ConnectClient
 
@@ -23,10 +23,10 @@ def client_of(session: SparkSession) -> Client:
 
 
 def is_connect(session: Any) -> bool:
-    """Whether a session is one of Spark Connect, which has no Java to talk to."""
+    """Whether a session is one of Spark Connect, which has no Java."""
     return any("pyspark.sql.connect." in f"{kind.__module__}." for kind in type(session).__mro__)
 
 
 def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Give columns of a frame by name, whatever characters the names hold."""
+    """Select columns of a frame by name, with any characters in the names."""
     return client_of(frame.sparkSession).select(frame, names)

@@ -1,4 +1,4 @@
-"""A session of Spark Connect: a client without Java, whose server is elsewhere."""
+"""A session of Spark Connect: a client without Java, whose server runs elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PARALLELISM = "spark.default.parallelism"
-# PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
-ASKED, _LONGEST_WAIT = 10, 5_000  # milliseconds: that are some 35 seconds
+# By default PySpark retries a lost server for ten minutes; one that restarts knows no session.
+ASKED, _LONGEST_WAIT = 10, 5_000  # milliseconds: in total some 35 seconds
 _LOST = (
     "INVALID_HANDLE.SESSION_",
     "INVALID_HANDLE.OPERATION_",
@@ -37,13 +37,13 @@ _LOST = (
 _REFUSED = ("StatusCode.UNAUTHENTICATED", "StatusCode.PERMISSION_DENIED")
 _DETAILS = re.compile(r'details = "([^"]*)"')
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
-# What a value takes in Spark; texts come on top with their own length.
+# Size of a value in Spark; texts add their own length.
 _VALUE_BYTES = 16
 
 
 @dataclass
 class _Known:
-    """What is known of a session, so that its server is asked once."""
+    """What the client keeps of a session, so that it asks the server once."""
 
     host: str
     archives: set[str] = field(default_factory=set)
@@ -51,18 +51,14 @@ class _Known:
     version: tuple[int, int] | None = None
 
 
-_known: dict[str, _Known] = {}  # by the ids of sessions
+_known: dict[str, _Known] = {}  # by session id
 
 
 def open_session(connection: Any, user: str | None = None) -> SparkSession:
-    """Open a session of its own on a server, which is closed at the end of this process.
+    """Open a new session on a server, which closes when this process ends.
 
-    Args:
-        connection: the server's address as PySpark has it, or what made a connection to it.
-        user: whose session it is; None for what the address or the system says.
-
-    Raises:
-        ImportError: a package that Spark Connect needs is missing.
+    `user` overrides the user of the address or the system. Raises an `ImportError` if a package of
+    Spark Connect is missing.
     """
     import pyspark  # noqa: F401
     from pyspark.sql.connect.session import SparkSession
@@ -74,8 +70,8 @@ def open_session(connection: Any, user: str | None = None) -> SparkSession:
 
 
 def ask(session: Any, times: int) -> None:
-    """Let a session ask its server no more often than so many times."""
-    with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
+    """Limit how often a session retries a call of its server."""
+    with suppress(ImportError, AttributeError):  # 3.5 has its own number of retries
         import pyspark  # noqa: F401
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -84,7 +80,7 @@ def ask(session: Any, times: int) -> None:
 
 
 def _close(opened: weakref.ref[Any]) -> None:
-    """Close a session: a connection that Python collects at its very end waits for ever."""
+    """Close a session: a connection that Python collects only at its exit waits forever."""
     session = opened()
     if session is not None:
         ask(session, 1)
@@ -93,11 +89,7 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 
 class ConnectClient:
-    """What a session of Spark Connect offers; see `Client`.
-
-    Args:
-        session: a session of Spark Connect.
-    """
+    """What a session of Spark Connect offers; see `Client`."""
 
     takes_manifests = False
     shows_plans = False
@@ -123,7 +115,7 @@ class ConnectClient:
 
     @property
     def parallelism(self) -> int:
-        """As many as somebody says; else as many as parts that Spark makes of a shuffle."""
+        """The configured number, else the master's cores, else the number of shuffle partitions."""
         if given := self._setting(_PARALLELISM):
             return int(given)
         if cores := _LOCAL.fullmatch(self.master):
@@ -131,14 +123,14 @@ class ConnectClient:
         return int(self._setting("spark.sql.shuffle.partitions") or "200")
 
     def _setting(self, key: str) -> str | None:
-        """A setting that stays as it is while the session lives."""
+        """A setting that stays the same while the session lives."""
         if key not in self._known.settings:
             self._known.settings[key] = self.session.conf.get(key, None)
         return self._known.settings[key]
 
     @property
     def zone(self) -> str:
-        """That of the session."""
+        """The session's."""
         return str(self.session.conf.get("spark.sql.session.timeZone"))
 
     def has_archive(self, name: str) -> bool:
@@ -146,7 +138,7 @@ class ConnectClient:
         return name in self._known.archives
 
     def send_archive(self, archive: Path) -> None:
-        """See `Client`; a server that takes no packages has to have them."""
+        """See `Client`; a server that takes no packages must have them."""
         from pyspark.errors.exceptions.connect import UnsupportedOperationException
 
         with suppress(UnsupportedOperationException):  # Sail's
@@ -154,7 +146,7 @@ class ConnectClient:
         self._known.archives.add(archive.name)
 
     def new_session(self) -> SparkSession:
-        """One of its own on the server, over the same connection's address."""
+        """A new one on the server, at the same address."""
         client = self.session.client
         builder = copy.copy(client._builder)
         place = "_params" if hasattr(builder, "_params") else "params"  # since 4.0, and before
@@ -163,21 +155,21 @@ class ConnectClient:
         return open_session(builder, client._user_id)
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
-        """Those that somebody has set, for the server or in the session."""
+        """Those set explicitly, for the server or in the session."""
         return {key for key in keys if self.session.conf.get(key, None) is not None}
 
     def answer_at_once(self) -> None:
-        """Nothing to do: each question is a request of its own."""
+        """Nothing to do: each call is a separate request."""
 
     @contextmanager
     def keeping_active(self) -> Iterator[None]:
-        """Nothing to do: no frame makes its session the active one."""
+        """Nothing to do: frames do not make their session the active one."""
         yield
 
     active = keeping_active
 
     def check_syntax(self, sql: str) -> None:
-        """See `Client`; `explain` reads all of a statement and runs nothing of it."""
+        """See `Client`; `explain` parses the whole statement and runs nothing."""
         self.session.sql(f"explain {sql}")
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -185,11 +177,11 @@ class ConnectClient:
         return frame.select(*map(quote_identifier, names))
 
     def optimized_plan(self, frame: DataFrame) -> str:
-        """A server gives plans as texts, which tell too little."""
+        """A server gives plans only as text, which lacks too much."""
         raise NotImplementedError
 
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
-        """See `Client`: no aggregate takes what is not; what is no argument of one is refused."""
+        """See `Client`: aggregates refuse other conditions, and a filter refuses invalid ones."""
         import pyspark  # noqa: F401
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F
@@ -201,11 +193,11 @@ class ConnectClient:
             return False
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:
-        """See `Client`: that cannot be told."""
+        """See `Client`: unknown here."""
         return False
 
     def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
-        """Count rows, and the bytes of texts; what is nested may hold anything."""
+        """Count rows and the bytes of texts; nested values may have any size."""
         import pyspark  # noqa: F401
         from pyspark.sql import functions as F
         from pyspark.sql import types as st
@@ -227,7 +219,7 @@ class ConnectClient:
 
 
 def lost_session(error: Exception) -> str:
-    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
+    """Say that a server of Spark Connect, or a session there, is gone; else empty."""
     if not is_lost(error):
         return ""
     servers = sorted({known.host for known in _known.values()})
@@ -239,17 +231,17 @@ def lost_session(error: Exception) -> str:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error says that a server, or a session there, is gone."""
+    """Whether an error means that a server, or a session there, is gone."""
     return any(sign in str(error) for sign in _LOST)
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether an error says that a server lets one in with a token alone, and this is none."""
+    """Whether an error means that the server wants a token, or another one."""
     return any(sign in str(error) for sign in _REFUSED)
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first, as a sentence; gRPC's own details are for the log."""
+    """The first line of an error as a sentence; gRPC's details go to the log."""
     text = str(
         error.__context__ if "RETRIES_EXCEEDED" in str(error) and error.__context__ else error
     )

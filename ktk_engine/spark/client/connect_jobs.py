@@ -1,4 +1,4 @@
-"""The operations of a thread in sessions of Spark Connect: tagged alike, and cancelled together."""
+"""The operations of a thread in sessions of Spark Connect, with one tag and one cancel."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from ktk_engine.spark.client.protocol import GroupWork
 
 
 class ConnectJobs:
-    """What has a tag of its own, and all else that its sessions run; see `JobGroup`.
-
-    Args:
-        session: the thread's session.
-        master: where its jobs run.
-    """
+    """Jobs under a tag of their own, in place of job groups; see `JobGroup`."""
 
     def __init__(self, session: Any, master: str) -> None:
         self.name = f"ktk-{uuid.uuid4().hex}"
@@ -24,7 +19,7 @@ class ConnectJobs:
         self._first = session
         self._sessions: dict[Any, Callable[..., None]] = {}
         self._lock = threading.Lock()
-        # What a server has told of operations: their stages, and how many tasks run.
+        # Reported progress of operations: their stages, and how many tasks run.
         self._stages: dict[str, dict[int, Any]] = {}
         self._running: dict[str, int] = {}
 
@@ -44,7 +39,7 @@ class ConnectJobs:
     def end(self) -> None:
         """See `JobGroup`."""
         for session, note in self._sessions.items():
-            if self.name in session.getTags():  # tags are of threads
+            if self.name in session.getTags():  # tags belong to threads
                 session.removeTag(self.name)
             if hasattr(session, "removeProgressHandler"):
                 session.removeProgressHandler(note)
@@ -56,7 +51,7 @@ class ConnectJobs:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """Keep what a server tells now and then of an operation."""
+        """Keep the progress that a server reports from time to time."""
         with self._lock:
             known = self._stages.setdefault(operation_id or "", {})
             known.update({stage.stage_id: stage for stage in stages or ()})
@@ -73,7 +68,7 @@ class ConnectJobs:
         return done, running, max(sum(stage.num_tasks for stage in stages), done + running)
 
     def work(self) -> GroupWork:
-        """See `JobGroup`: a server tells no rows."""
+        """See `JobGroup`: a server reports no rows."""
         with self._lock:
             stages = [stage for known in self._stages.values() for stage in known.values()]
         return GroupWork(

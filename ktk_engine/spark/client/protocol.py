@@ -1,4 +1,4 @@
-"""What a session offers beyond PySpark's common interface: by Java, or by Spark Connect."""
+"""What a session offers beyond PySpark's common interface, by Java or by Spark Connect."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupWork:
-    """How far the jobs of a group are, together.
+    """The progress of all jobs of a group."""
 
-    Attributes:
-        tasks: how many tasks are done.
-        rows: rows that were read of files and other sources; 0 if that cannot be told.
-        bytes: what these took there.
-        shuffled: rows that have come to stages that pass none on.
-        is_last: whether such a stage runs.
-    """
-
-    tasks: int
-    rows: int
-    bytes: int
-    shuffled: int
-    is_last: bool
+    tasks: int  # finished tasks
+    rows: int  # read from files and other sources; 0 if unknown
+    bytes: int  # size of these at their source
+    shuffled: int  # rows that reached a final stage
+    is_last: bool  # whether a final stage runs
 
 
 class JobGroup(Protocol):
@@ -38,42 +30,38 @@ class JobGroup(Protocol):
 
     @property
     def master(self) -> str:
-        """Where its jobs run; empty if that cannot be told."""
+        """Where its jobs run; empty if unknown."""
 
     def begin(self, description: str) -> None:
-        """Put the jobs that the calling thread starts from now on into the group.
-
-        Args:
-            description: what Spark shows of each of them.
-        """
+        """Put the jobs that the calling thread starts from now on into the group."""
 
     def include(self, session: SparkSession) -> None:
-        """Count another session's jobs to the group; its thread calls this."""
+        """Add another session's jobs to the group, from that session's thread."""
 
     def end(self) -> None:
         """Let the thread start jobs as before."""
 
     def tasks(self) -> tuple[int, int, int]:
-        """How many tasks of the jobs that run are done, how many run, and how many there are."""
+        """How many tasks of the running jobs are done, how many run, and how many there are."""
 
     def work(self) -> GroupWork:
-        """How far all its jobs are, those that have ended too: numbers only grow."""
+        """The progress of all its jobs, including ended ones: numbers only grow."""
 
     def cancel(self) -> None:
-        """Cancel the jobs that run; any thread may call this."""
+        """Cancel the running jobs, from any thread."""
 
 
 class Client(Protocol):
-    """A session, and what is asked of it otherwise where no Java answers."""
+    """A session, with what differs between classic Spark and Spark Connect."""
 
-    # Whether Spark's own reader can be given exactly the files of a snapshot.
+    # Whether Spark's own reader can read exactly the files of a snapshot.
     takes_manifests: bool
-    # Whether it gives optimised plans.
+    # Whether it gives optimized plans.
     shows_plans: bool
 
     @property
     def master(self) -> str:
-        """Where tasks run; empty if that cannot be told."""
+        """Where tasks run; empty if unknown."""
 
     @property
     def runs_here(self) -> bool:
@@ -93,10 +81,10 @@ class Client(Protocol):
 
     @property
     def zone(self) -> str:
-        """The time zone in which plans show instants; empty if it cannot be told."""
+        """The time zone in which plans show instants; empty if unknown."""
 
     def has_archive(self, name: str) -> bool:
-        """Whether workers were sent an archive of this name."""
+        """Whether workers already have an archive of this name."""
 
     def send_archive(self, archive: Path) -> None:
         """Let workers import modules of an archive."""
@@ -105,42 +93,37 @@ class Client(Protocol):
         """Give a session with settings and temporary views of its own."""
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
-        """The settings of the context, or of the session, that somebody has chosen."""
+        """The settings of the context, or of the session, that were set explicitly."""
 
     def answer_at_once(self) -> None:
-        """Let answers to short questions not wait for one another."""
+        """Send answers to short calls without delay."""
 
     def keeping_active(self) -> AbstractContextManager[None]:
-        """Keep which session the thread's code finds as the active one, over a block."""
+        """Restore the thread's active session after a block."""
 
     def active(self) -> AbstractContextManager[None]:
-        """Make this session the thread's active one, over a block."""
+        """Make this session the thread's active one for a block."""
 
     def check_syntax(self, sql: str) -> None:
-        """Let Spark's parser refuse a statement that it cannot read; it runs nothing.
-
-        Raises:
-            ParseException: Spark's own, with the text and the place of the error.
-        """
+        """Parse a statement without running it; raises Spark's `ParseException`."""
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Give columns of a frame by name, whatever characters the names hold."""
+        """Select columns of a frame by name, with any characters in the names."""
 
     def optimized_plan(self, frame: DataFrame) -> str:
-        """Give a frame's optimised plan as Spark writes it in JSON; only if it shows plans."""
+        """Give a frame's optimized plan as Spark's JSON; only if it shows plans."""
 
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
         """Whether conditions on rows give the same answer each time.
 
-        Raises:
-            AnalysisException: they are none, for instance since a column is unknown.
+        Raises Spark's `AnalysisException` if one is invalid, for instance for an unknown column.
         """
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:
         """Whether a frame is known to be a union of many small queries."""
 
     def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
-        """Whether a frame that is persisted and computed is known to take no more memory."""
+        """Whether a persisted and computed frame is known to take no more memory."""
 
     def jobs(self) -> JobGroup:
         """Give a group for jobs of this session."""

@@ -1,4 +1,4 @@
-"""Collects the answer of a plan as Arrow tables: ordered, in the types of the classes."""
+"""Collects the answer of a plan as Arrow tables, ordered and in the types of the classes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 
 
 def collect(scanner: Scanner, plan: Plan) -> pa.Table:
-    """Collect the rows of a plan, sorted by `plan.order_by`.
-
-    Args:
-        scanner: makes the relations.
-        plan: any plan.
-
-    Returns:
-        The plan's columns in order, then those of its address, in the container types of their
-        classes.
-    """
+    """Collect a plan's columns and address in container types, sorted by `plan.order_by`."""
     frame = plan_frame(scanner, plan, with_address=True)
     with spark_job():
         found = collect_table(frame)
@@ -39,15 +30,7 @@ def collect(scanner: Scanner, plan: Plan) -> pa.Table:
 
 
 def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
-    """Find the values of `plan.partition_by` that have rows.
-
-    Args:
-        frame: the plan's rows with their address.
-        plan: a plan with groups.
-
-    Returns:
-        One row a group, sorted, null last.
-    """
+    """Find the values of `plan.partition_by` that have rows: a row per group, sorted, null last."""
     with spark_job():
         groups = select_names(frame, plan.partition_by)
         found = collect_table(groups.distinct())
@@ -56,12 +39,7 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
 
 
 def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
-    """Bring rows as Spark gives them to the container types: unsigned columns are decimals there.
-
-    Args:
-        table: rows with some of the plan's columns.
-        plan: the plan.
-    """
+    """Cast rows from Spark to the container types: in Spark, unsigned columns are decimals."""
     columns = []
     for field in plan_schema(plan, table.column_names):
         target, values = normalize(field.type), table[field.name]

@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 
 
 def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
-    """Collect the rows of a frame if they are known to be few.
+    """Collect rows in the types of `arrow_schema`; None if they take more bytes in Spark.
 
-    Args:
-        frame: columns of a frame that is persisted and computed: of others Spark guesses.
-        maximum_bytes: how much memory they may take in Spark.
-
-    Returns:
-        The rows in the types of `arrow_schema`, None if there are more.
+    The frame must be persisted and computed: for others Spark only estimates the size.
     """
     if not client_of(frame.sparkSession).is_small(frame, maximum_bytes):
         return None
@@ -31,15 +26,7 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
 
 
 def first_rows(frame: DataFrame, most: int) -> pa.Table | None:
-    """Collect the rows of a frame, unless there are more than so many.
-
-    Args:
-        frame: a frame, of which no more is computed if there are more.
-        most: number of rows.
-
-    Returns:
-        The rows in the types of `arrow_schema`, None if there are more.
-    """
+    """Collect rows in the types of `arrow_schema`; None, at once, if there are more than `most`."""
     with spark_job():
         found = collect_table(frame.limit(most + 1)).cast(arrow_schema(frame.schema))
     return found if found.num_rows <= most else None

@@ -14,21 +14,11 @@ from ktk_engine.temporary_files import temporary_files
 
 
 def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> Path:
-    """Write a manifest in the form of a streaming sink's log.
+    """Write a manifest as a streaming sink's log, and give its folder for Spark's parquet source.
 
     Spark's file sources read such a log instead of listing the folder. Batch 9 is a compaction
-    batch: a complete list of files.
-
-    Args:
-        folder: where manifests of this process lie.
-        uris: the files' URIs, percent-encoded once.
-        sizes: their sizes in bytes; a wrong size breaks reading.
-
-    Returns:
-        The folder to give to Spark's parquet source.
-
-    Raises:
-        SessionError: the folder cannot be written.
+    batch: a complete list of files. URIs are percent-encoded once; a wrong size in bytes breaks
+    reading.
     """
     manifest = folder / uuid.uuid4().hex
     lines = ["v1"]

@@ -1,4 +1,4 @@
-"""Chooses how Spark answers a plan: by its own reader, or by tasks, in workers or here.
+"""Chooses how Spark answers a plan: with its own reader, or with tasks, in workers or here.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -39,15 +39,15 @@ from ktk_engine.types.quote import quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# What this process reads in less time than a Python worker of Spark's takes to begin.
+# This process reads this many bytes before a Python worker of Spark has started.
 _SMALL_READ = 64 * 1024 * 1024
-# What it reads in seconds, in as many threads as Spark would have workers beside it.
+# This process reads this many in seconds, with a thread for each worker that Spark would have.
 _FOLDED_READ = 1024 * 1024 * 1024
-# What Spark's driver holds as rows without noticing.
+# Small enough for rows in Spark's driver.
 _SMALL_ANSWER = 4 * 1024 * 1024
-# So many rows are aggregated by one core before a second job of Spark's has begun.
+# One core aggregates this many rows before a second job of Spark has started.
 _ROWS_OF_ONE_TASK = 65_536
-# So many are read and aggregated by one worker before that.
+# One worker reads and aggregates this many before that.
 _ROWS_OF_ONE_WORKER = 524_288
 _MOST_REREAD = 4
 _LONGEST_LIST = 1_000
@@ -60,20 +60,11 @@ def plan_frame(
     compute_small: bool = False,
     aggregated: bool = False,
 ) -> DataFrame:
-    """Give the frame that answers a plan.
+    """Give a frame of the plan's columns, in order, and of its address if requested.
 
-    Args:
-        scanner: the session, the store, and what is known of its files.
-        plan: any plan.
-        with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
-        compute_small: compute a small answer now, in this process: no Python worker starts.
-        aggregated: whether its rows are only aggregated: a few then need no exchange.
-
-    Returns:
-        A frame with the plan's columns, in order; with the address after them where asked.
-
-    Raises:
-        FormatError: a partition value that is needed cannot be read.
+    `compute_small` computes a small answer now, in this process, so that no Python worker starts.
+    `aggregated` says that the rows are only aggregated, so that a few need no exchange. Raises a
+    `FormatError` if a partition value that is needed is unreadable.
     """
     if plan.limit is None:
         return _all_rows(scanner, plan, with_address, compute_small, aggregated)
@@ -114,12 +105,7 @@ def _all_rows(
 
 
 def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
-    """Tell whether Spark's own reader gives all rows of a dataset.
-
-    Args:
-        scanner: where.
-        snapshot: the dataset.
-    """
+    """Tell whether Spark's own reader gives all rows of a dataset."""
 
     def found() -> pa.Array:
         (item,) = plan_dataset(snapshot, 0).datasets
@@ -131,7 +117,7 @@ def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
 
 
 def _by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
-    """The rows as Spark's own reader gives them, where nothing has to come together."""
+    """The rows from Spark's own reader, where no datasets have to be joined."""
     item, *others = plan.datasets
     condition = conjunction([item.condition, plan.condition])
     if others or item.overlaid or item.distinct or plan.distinct or _has_long_list(condition):
@@ -144,7 +130,7 @@ def _by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame |
 
 
 def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame:
-    """The rows of datasets that Spark brings together, each of them a plan of its own."""
+    """The rows of datasets that Spark joins, each with a plan of its own."""
     frames = []
     for item in plan.datasets:
         own = tuple(item.distinct or item.columns)
@@ -153,7 +139,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
         frames.append(_all_rows(scanner, alone))
     frame = frames[0]
     for item, other in zip(plan.datasets[1:], frames[1:], strict=True):
-        # Spark compares a prefix of the first column before all of them, and the rows of one
+        # Spark first compares a prefix of the first column, and the rows of one
         # partition all have the same partition values.
         keys = item.snapshot.partition_keys
         frame = frame.join(other, sorted(item.on, key=lambda name: name in keys), item.join)
@@ -166,19 +152,19 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
 
 
 def _has_long_list(condition: Condition) -> bool:
-    """Whether a condition has a list that is too long for Spark to parse and optimise quickly."""
+    """Whether a condition has a list that is too long for Spark to parse and optimize quickly."""
     lists = (part for part in conjuncts(condition) if isinstance(part, IsIn))
     return any(len(part.values) > _LONGEST_LIST for part in lists)
 
 
 def _most_read(scanner: Scanner, plan: Plan) -> int:
-    """How many bytes are read here; more where few rows come out, and nobody else would read."""
+    """How many bytes to read here; more if few rows come out and no other process could read."""
     alone = client_of(scanner.session).runs_here and not scanner.store.is_remote
     return _FOLDED_READ if plan.partial_aggregate and alone else _SMALL_READ
 
 
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
-    """Whether the answer can be small: what no condition is left to leave out comes out."""
+    """Whether the answer can be small: without a filter left, all rows come out."""
     conditions = [plan.condition, *(item.condition for item in plan.datasets)]
     decided = set(plan.datasets[0].snapshot.partition_keys)  # when files were chosen
     if plan.partial_aggregate or any(each.columns - decided for each in conditions):
@@ -193,7 +179,7 @@ def _small_answer(
     engine = LocalEngine(scanner.store, scanner.footers)
     try:
         found = engine.small_table(plan, names, _SMALL_ANSWER)
-    except LocalEngineError:  # a task that cannot be cut: workers have no limit
+    except LocalEngineError:  # a task that cannot be split; workers have no limit
         return None
     if found is None:
         return None

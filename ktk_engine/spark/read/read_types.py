@@ -1,4 +1,4 @@
-"""The types with which Spark's reader gives columns of parquet files right, where it does.
+"""The types in which Spark's reader reads columns of parquet files correctly, if any.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -31,15 +31,9 @@ _NARROW: tuple[tuple[pa.DataType, st.DataType], ...] = (
 def read_types(
     schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]
 ) -> tuple[st.DataType, ...] | None:
-    """Give the Spark types with which to read columns of a file.
+    """Give the Spark type in which to read each column of a file, for a cast to its class's type.
 
-    Args:
-        schema: the columns in the types of their classes.
-        physical: the file's schema; a column that it lacks is null.
-        columns: the columns.
-
-    Returns:
-        One type a column, to be cast to the class's own; None if Spark does not read one right.
+    None if Spark reads one wrong. A column that the file lacks is null.
     """
     known, found = {field.name: field.type for field in physical}, list[st.DataType]()
     for name in columns:
@@ -52,15 +46,7 @@ def read_types(
 
 
 def read_type(t: pa.DataType, physical: pa.DataType) -> st.DataType | None:
-    """Give the Spark type with which to read a column of one physical type.
-
-    Args:
-        t: a type of the column's class.
-        physical: the type that it has in a file.
-
-    Returns:
-        None if Spark's reader does not read it, or not as this class.
-    """
+    """Give the Spark type in which to read a column; None if Spark cannot read it as this class."""
     leaves = [*_leaves(t), *_leaves(physical)]
     if any(map(_is_unreadable, leaves)) or mismatch(t, physical) is not None:
         return None
@@ -72,7 +58,7 @@ def read_type(t: pa.DataType, physical: pa.DataType) -> st.DataType | None:
 
 
 def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
-    """The types without parts of which a type is made."""
+    """The leaf types of a type."""
     bare = unwrap(t)
     if is_list(bare):
         yield from _leaves(bare.value_type)
@@ -84,7 +70,7 @@ def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _is_unreadable(leaf: pa.DataType) -> bool:
-    """Whether Spark's reader has no way to read a type."""
+    """Whether Spark's reader cannot read a type."""
     uuid = isinstance(leaf, pa.BaseExtensionType) and leaf.extension_name == "arrow.uuid"
     nanoseconds = pat.is_timestamp(leaf) and leaf.unit == "ns"
     wide = pat.is_decimal(leaf) and leaf.precision > MAXIMUM_DECIMAL_PRECISION
@@ -93,13 +79,13 @@ def _is_unreadable(leaf: pa.DataType) -> bool:
 
 
 def _wide_type(leaf: pa.DataType) -> st.DataType:
-    """The Spark type that holds all of a type's values; narrow unsigned ones are signed there."""
+    """The Spark type that holds all of a type's values; signed for narrow unsigned ones."""
     unsigned = pat.is_unsigned_integer(leaf) and not pat.is_uint64(leaf)
     return st.LongType() if unsigned else spark_type(leaf)
 
 
 def _own_type(leaf: pa.DataType) -> st.DataType:
-    """The Spark type that is nearest to a type: all that Spark 3.5 reads it with."""
+    """The Spark type closest to a type: Spark 3.5 reads it only with this one."""
     if pat.is_decimal(leaf):
         return st.DecimalType(leaf.precision, leaf.scale)
     return next((spark for arrow, spark in _NARROW if leaf.equals(arrow)), spark_type(leaf))

@@ -1,4 +1,4 @@
-"""Lets Spark's own reader read exactly the chosen files of a snapshot.
+"""Makes Spark's own reader read exactly the chosen files of a snapshot.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -35,15 +35,15 @@ from ktk_engine.store.interface import ObjectStore
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# An option of the relation holds in every session, also one that a host program has made.
+# An option of the relation applies in every session, also in a host program's.
 READING = {
     "parquet.page.verify-checksum.enabled": "true",
-    # Arrow's calendar is the proleptic Gregorian one; Spark 3.5 would refuse dates before 1582.
+    # Arrow's calendar is proleptic Gregorian; Spark 3.5 would refuse dates before 1582.
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-# What other programs say of row groups and pages decides nothing: they leave NaN out of bounds, put
-# -0.0 into dictionaries, cut texts, and some write bounds the wrong way round.
+# Statistics of row groups and pages by other programs are ignored: they leave NaN out of bounds,
+# put -0.0 into dictionaries, truncate texts, and some swap the bounds.
 UNBOUNDED = {
     f"parquet.filter.{kind}.enabled": "false"
     for kind in ("stats", "dictionary", "columnindex", "bloom")
@@ -52,31 +52,17 @@ UNBOUNDED = {
 
 @dataclass(frozen=True)
 class Scanner:
-    """Makes relations in one Spark session.
-
-    Attributes:
-        session: where the relations live.
-        store: where the files live.
-        scratch: folder for manifests.
-        footers: what is known of data files of other writers.
-    """
+    """Makes relations in one Spark session."""
 
     session: SparkSession
     store: ObjectStore
-    scratch: Path
-    footers: FooterCache = field(default_factory=FooterCache)
+    scratch: Path  # folder for manifests
+    footers: FooterCache = field(default_factory=FooterCache)  # of data files of other writers
 
     def scan(self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> DataFrame | None:
-        """Give the rows of some files of a dataset, as Spark's own reader reads them.
+        """Give rows of some of `snapshot.files` as Spark's reader reads them, columns in order.
 
-        Args:
-            snapshot: the dataset.
-            files: rows of `snapshot.files`.
-            columns: the columns to give, partition columns among them where wanted.
-
-        Returns:
-            A frame with the columns in the given order, in the Spark types of their classes; None
-            if Spark does not read all of them right.
+        None if Spark reads a file wrong.
         """
         kinds = self._kinds(snapshot, files, columns)
         if kinds is None:
@@ -89,7 +75,7 @@ class Scanner:
 
     @property
     def reads_folders(self) -> bool:
-        """Whether Spark's own reader can be given chosen files of the store."""
+        """Whether Spark's own reader can read chosen files of the store."""
         return self.store.read_by_spark and client_of(self.session).takes_manifests
 
     def reads(self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> bool:
@@ -99,10 +85,7 @@ class Scanner:
     def _kinds(
         self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]
     ) -> list[tuple[pa.Table, dict[str, st.DataType]]] | None:
-        """Sort files by the types with which Spark reads data columns, and by who wrote them.
-
-        None if Spark does not read all of them right.
-        """
+        """Group files by writer and the types in which Spark reads them; None if it cannot."""
         keys = snapshot.partition_keys
         if not self.reads_folders:
             return None
@@ -131,15 +114,15 @@ class Scanner:
         types: Mapping[str, st.DataType],
         columns: Sequence[str],
     ) -> DataFrame:
-        """A relation over a manifest; partition values come from the paths where one is wanted."""
+        """A relation over a manifest; partition values come from the paths if needed."""
         keys = files["key"].to_pylist()
-        # Spark verifies pages as it reads them, but what a footer says it takes as it is.
+        # Spark verifies pages as it reads them, but trusts the footer.
         self.footers.verified.verify(self.store, keys, digests_of(files))
         uris = [self.store.uri(key) for key in keys]
         manifest = write_manifest(self.scratch / "manifests", uris, self._sizes(files))
         options = READING if is_own(files)[0].as_py() else {**READING, **UNBOUNDED}
         folders = snapshot.partition_keys if set(columns) - types.keys() else ()
-        if not folders:  # else Spark leaves out what lies deeper
+        if not folders:  # else Spark skips nested folders
             options = {**options, "recursiveFileLookup": "true"}
         own = spark_schema(snapshot.schema.field(name) for name in (*types, *folders))
         given = [st.StructField(f.name, types.get(f.name, f.dataType)) for f in own]
@@ -148,7 +131,7 @@ class Scanner:
         return select_names(with_types(frame, {f.name: f.dataType for f in own}), columns)
 
     def _sizes(self, files: pa.Table) -> list[int]:
-        """Sizes of files in bytes; those of other writers are asked for, once per folder."""
+        """Sizes of files in bytes; those of other writers by one listing per folder."""
         sizes: list[int | None] = files["bytes"].to_pylist()
         if None not in sizes:
             return [size for size in sizes if size is not None]

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.format.percent_encoding import quote
 from ktk_engine.types.type_class import normalize
 
-# What Spark writes for null, and reads as null in columns of every type.
+# Spark writes it for null, and reads it as null in columns of every type.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _STRING = r"^(?:[^%/]|%[0-7][0-9A-Fa-f])+$"
@@ -22,30 +22,22 @@ _BOOL = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
-# The escaped characters that texts of timestamps contain. Spark decodes texts and timestamps
-# only; it parses other values as they are in the path.
+# The escaped characters in texts of timestamps. Spark decodes only texts and timestamps, and
+# parses other values as they are in the path.
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 
 def spark_parses_partition_values(
     texts: pa.Array | pa.ChunkedArray, t: pa.DataType
 ) -> pa.BooleanArray | pa.ChunkedArray:
-    """Tell whether Spark restores partition values exactly, given the column's type.
+    """Tell whether Spark certainly restores each partition value, given the column's type.
 
-    Spark decodes `%XX` to the character of that number, which is wrong for UTF-8; it reads an
-    empty value and `__HIVE_DEFAULT_PARTITION__` as null, and no NaN or infinity as Python
-    writes them. Everything that is not known to be right counts as wrong; files with such
-    values get them as literals instead.
+    Spark decodes `%XX` to the character of that number, which is wrong for UTF-8. It reads an empty
+    value and `__HIVE_DEFAULT_PARTITION__` as null, and does not read NaN or infinity as Python
+    writes them.
 
-    Args:
-        texts: path texts, as they are in the keys: percent-encoded.
-        t: the column's Arrow type.
-
-    Returns:
-        True or False for each.
-
-    Source: trials with Spark 4.3 and its partition reader: the digits of
-    a decimal must be those of the scale, since its unscaled number is taken over.
+    Source: trials with Spark 4.3 and its partition reader. A decimal must have the digits of its
+    scale, because Spark takes over its unscaled number.
     """
     if pat.is_string(normalize(t)):
         return pc.and_(
@@ -58,10 +50,7 @@ def spark_parses_partition_values(
 
 
 def name_restored_by_spark(name: str) -> bool:
-    """Tell whether Spark restores the name of a partition column from a path.
-
-    It decodes names as it decodes texts.
-    """
+    """Tell whether Spark restores the name of a partition column, which it decodes like a value."""
     return re.fullmatch(_STRING, quote(name)) is not None
 
 

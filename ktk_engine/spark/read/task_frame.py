@@ -1,4 +1,4 @@
-"""Runs tasks in Spark's Python workers: a few tasks a Spark task, their rows a frame.
+"""Runs tasks in Spark's Python workers, a few per Spark task, and gives their rows as a frame.
 
 See docs/design/reading.md, Tasks in Spark.
 """
@@ -37,17 +37,9 @@ _NO_LIMIT = 2**63 - 1
 def task_frame(
     session: SparkSession, store: ObjectStore, tasks: Sequence[Task], schema: pa.Schema
 ) -> DataFrame:
-    """Give the rows of tasks as a frame; nothing is computed yet.
+    """Give the rows of tasks as a lazy frame, in the Spark types of the classes of `schema`.
 
-    Args:
-        session: where they run.
-        store: where the files lie; goes to the executors.
-        tasks: the tasks; their columns are those of `schema`.
-        schema: columns in the types of their classes.
-
-    Returns:
-        A frame with the columns in order, in the Spark types of their classes. Timestamps with
-        more than microseconds are an error: nothing is cut off.
+    Timestamps finer than microseconds are an error: they are never truncated.
     """
     result = spark_schema(schema)
     if not tasks:
@@ -72,7 +64,7 @@ def task_frame(
 
 @contextmanager
 def _folder_of_here(elsewhere: bool) -> Iterator[None]:
-    """Say of a file that a task does not find that its folder may be of another machine."""
+    """Add to the error of a missing file that its folder may belong to another machine."""
     try:
         yield
     except ObjectNotFoundError as error:
@@ -88,13 +80,7 @@ def _folder_of_here(elsewhere: bool) -> Iterator[None]:
 def run_group(
     store: ObjectStore, tasks: Sequence[Task], target: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of some tasks in the types that Spark takes.
-
-    Args:
-        store: where the files lie.
-        tasks: the tasks, one after the other.
-        target: their columns in Spark's types.
-    """
+    """Give the rows of some tasks in order, in Spark's types."""
     run = MergeRun(store, _NO_LIMIT)
     for task in tasks:
         for batch in merge(run, task):
@@ -102,13 +88,13 @@ def run_group(
 
 
 def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """Bring columns in the containers of their classes to the types that Spark takes."""
+    """Cast columns from the containers of their classes to the types that Spark takes."""
     columns = [cast_for_spark(c, f) for c, f in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
 def _grouped(tasks: Sequence[Task], most: int) -> list[list[Task]]:
-    """Deal tasks into groups of about equal size, the largest tasks first."""
+    """Distribute tasks to groups of about equal size, the largest tasks first."""
     groups: list[list[Task]] = [[] for _ in range(min(len(tasks), most))]
     heap = [(0, number) for number in range(len(groups))]
     for task in sorted(tasks, key=lambda task: task.bytes, reverse=True):
@@ -119,10 +105,10 @@ def _grouped(tasks: Sequence[Task], most: int) -> list[list[Task]]:
 
 
 def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int) -> int:
-    """How many numbers go into each group, so that Spark guesses whether the frame is small.
+    """The number of rows of input per group, from which Spark estimates whether the frame is small.
 
-    Spark takes what comes out of a function for as large as what goes in, and broadcasts a side
-    of a join that is below its threshold. Of a condition it guesses nothing: one number is left.
+    Spark assumes that a function's output is as large as its input, and broadcasts the side of a
+    join that is below its threshold. It estimates nothing for a condition, which leaves one number.
     """
     total = sum(task.bytes for task in tasks)
     threshold = session.conf.get("spark.sql.autoBroadcastJoinThreshold", "10m") or "10m"
@@ -130,6 +116,6 @@ def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int
 
 
 def _bytes(text: str) -> int:
-    """A size as Spark's settings have it: `10485760`, `10m`, `10MB`; negative means none."""
+    """A size in the form of Spark's settings: `10485760`, `10m`, `10MB`; negative means none."""
     match = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
     return int(match[1]) * int(1024 ** " kmgtp".index(match[2] or " ")) if match else 0

@@ -1,4 +1,4 @@
-"""Sessions on a server of Spark Connect, and why one does not answer any more."""
+"""Sessions on a server of Spark Connect, and why one no longer answers."""
 
 from __future__ import annotations
 
@@ -33,28 +33,20 @@ from ktk_engine.spark.session.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ASKED_AT_FIRST = 4  # that are some five seconds
+_ASKED_AT_FIRST = 4  # in total some five seconds
 _OLDEST = (3, 5)
-# Errors hold what Spark says; its stack is in the server's log.
+# Errors have Spark's message; its stack is in the server's log.
 _SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
-# What gRPC goes by, and a connection of our own does not.
+# gRPC uses these, and a direct connection does not.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
 def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Open a session of its own on a server of Spark Connect.
+    """Open a session of its own on a Spark Connect server, `sc://host:port/;token=...`.
 
-    Args:
-        remote: the server's address, as PySpark has it: `sc://host:port/;token=...`.
-        settings: of the session, beside those that plans rely on.
-
-    Returns:
-        A session that no other program has.
-
-    Raises:
-        SessionError: a package is missing, the server does not answer or is too old, or this
-            process has started Spark itself.
+    Raises a `SessionError` if a package is missing, if the server does not answer or is too old, or
+    if this process has started Spark itself.
     """
     if _is_classic_running():
         raise SessionError(
@@ -83,7 +75,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             )
         for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
-        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which binds PySpark's functions to Connect
         return with_defaults(session)
     except spark_errors() as error:
         if not is_lost(error) and not is_refused(error):
@@ -100,10 +92,9 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
 
 
 def any_session() -> SparkSession:
-    """Give the session of this process: that which runs, one of SPARK_REMOTE's, or start Spark.
+    """Give the running session, or connect to SPARK_REMOTE, or start Spark.
 
-    Raises:
-        SessionError: as for `connect_session` and `start_session`.
+    Raises a `SessionError`, as `connect_session` and `start_session` do.
     """
     remote = os.environ.get("SPARK_REMOTE", "")
     if not _is_classic_running():
@@ -127,21 +118,13 @@ def _active() -> Any:
 
 
 def shown(remote: str) -> str:
-    """An address without what it says of people and secrets."""
+    """An address without its users and secrets."""
     found = _REMOTE.match(remote)
     return f"sc://{found[1]}" if found else "of Spark Connect"
 
 
 def server_problem(host: str, port: int) -> str:
-    """Say, within five seconds, that nothing listens where a server should be.
-
-    Args:
-        host: its name or address.
-        port: where it listens.
-
-    Returns:
-        A sentence; empty if something does, or a proxy is asked in our place.
-    """
+    """Say, within five seconds, that no server listens; empty if one does, or behind a proxy."""
     if any(os.environ.get(name) for name in _PROXIES):
         return ""
     problem = address_problem(host, port)
@@ -150,10 +133,9 @@ def server_problem(host: str, port: int) -> str:
 
 
 def is_gone(session: SparkSession) -> bool:
-    """Whether a server has forgotten a session, which was idle for long, or has been started anew.
+    """Whether a server restarted, or dropped an idle session.
 
-    Raises:
-        PySparkException: it cannot be asked.
+    Raises a `PySparkException` if the server does not answer.
     """
     if session.client.is_closed:
         return True
@@ -167,14 +149,14 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def release(session: SparkSession) -> None:
-    """Let a server forget a session that nobody needs any more."""
+    """Release a session on the server that is no longer in use."""
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         session.stop()
 
 
 def abandon(session: SparkSession) -> None:
-    """Close a connection that is lost: what waits for its answer fails at once."""
+    """Close a lost connection, so that calls waiting for an answer fail at once."""
     with suppress(Exception):
         channel: Any = session.client._channel
         channel.close()

@@ -1,4 +1,4 @@
-"""The engine where tasks run: it goes there by itself, and says what it does not find there.
+"""The engine on executors: this package is sent there, and reports what it lacks there.
 
 Executors of a cluster have Spark, pyarrow and numpy, but not this package.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Batches: TypeAlias = Iterator["pa.RecordBatch"]
 
-# Rooms that only this process enters: they decide and commit.
+# Rooms that only this process uses: they decide and commit.
 _NOT_SHIPPED = frozenset(
     {"api", "catalog", "change", "cli", "describe", "gate", "maintain"}
     | {"publish", "warehouse", "write", "duckdb.py", "polars.py"}
@@ -37,23 +37,20 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def map_in_workers(
     frame: DataFrame, function: Callable[[Batches], Batches], schema: StructType | str
 ) -> DataFrame:
-    """Let a function of this package run over a frame's rows, in Spark's Python workers.
+    """Map a function of this package over the Arrow batches of a frame in Spark's Python workers.
 
-    Args:
-        frame: the rows that it is given; its session may be one that somebody else made.
-        function: takes and gives Arrow batches.
-        schema: what it gives.
+    The frame's session may come from the host program.
     """
     ship_engine(frame.sparkSession)
     names = frame.columns
-    if any("." in name or "`" in name for name in names):  # PySpark takes them for expressions
+    if any("." in name or "`" in name for name in names):  # PySpark would take them for expressions
         frame = frame.toDF(*(f"_{number}" for number in range(len(names))))
         function = _with_names(function, names)
     return frame.mapInArrow(_checked(function), schema)
 
 
 def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Callable[..., Batches]:
-    """Give a function batches whose columns have other names."""
+    """Rename the columns of batches for a function."""
 
     def run(batches: Batches) -> Batches:
         yield from function(batch.rename_columns(names) for batch in batches)
@@ -62,13 +59,10 @@ def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Cal
 
 
 def ship_engine(session: SparkSession) -> None:
-    """Send this package to executors, unless they have it from this process already.
+    """Send this package to executors, unless this process has done so already.
 
-    There it comes before an installed package of this name, which may be another version. Workers
-    on this machine need none if a new interpreter finds what this one has.
-
-    Args:
-        session: any session.
+    There it takes precedence over an installed version. Workers on this machine need none if a new
+    interpreter finds the same package.
     """
     client = client_of(session)
     if client.runs_this_python and workers_find_engine():
@@ -84,7 +78,7 @@ def ship_engine(session: SparkSession) -> None:
 
 
 def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Unpack a function only where the packages are that it needs to be unpacked."""
+    """Unpickle a function only where the packages that it needs are installed."""
     from pyspark import cloudpickle
 
     packed: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
@@ -99,7 +93,7 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
         check_packages()
         try:
             yield from cloudpickle.loads(packed)(batches)
-        except KtkError as error:  # Spark hands on its traceback alone
+        except KtkError as error:  # Spark passes on only its traceback
             error.add_note(f"{PARTS}{error.message.to_json()}")
             raise
         freeze_imports()
@@ -108,7 +102,7 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
 
 
 def _files() -> dict[str, bytes]:
-    """The modules of the package by their place in it."""
+    """The modules of the package by their path in it."""
     found = {file.relative_to(_PACKAGE): file for file in sorted(_PACKAGE.rglob("*.py"))}
     return {
         f"ktk_engine/{place.as_posix()}": file.read_bytes()
@@ -118,7 +112,7 @@ def _files() -> dict[str, bytes]:
 
 
 def _digest(files: dict[str, bytes]) -> str:
-    """What tells one state of the package from another: Spark keeps each file for ever."""
+    """The digest of the package's contents: Spark keeps each file forever."""
     digest = hashlib.sha256()
     for name, data in files.items():
         digest.update(f"{name} {len(data)} ".encode() + data)

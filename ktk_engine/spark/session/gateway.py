@@ -1,7 +1,7 @@
-"""Starts the JVM of this process: settings go to it by a file, its output wherever it is wanted.
+"""Starts the JVM of this process, with settings in a file and with its output redirected.
 
-PySpark would make every setting an argument of the JVM, keys of object stores among them, and
-arguments of a process are visible to every user of the machine.
+PySpark would pass every setting as an argument of the JVM, including keys of object stores, and
+every user of the machine can see arguments of a process.
 """
 
 from __future__ import annotations
@@ -30,23 +30,15 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 def start_gateway(
     settings: Mapping[str, str], folder: Path, tell: Callable[[str], None] | None = None
 ) -> None:
-    """Start the JVM, unless PySpark has one already.
+    """Start the JVM in which PySpark then makes its sessions, unless PySpark has one already.
 
-    PySpark's sessions are made in it from then on.
-
-    Args:
-        settings: Spark's settings, of which some are Java's options.
-        folder: of this process, for a file with them that is gone when the JVM runs.
-        tell: gets each line that the JVM and Python's workers print, in a thread of its own;
-            None leaves them on the console.
-
-    Raises:
-        RuntimeError: the JVM did not start; the message holds what it said last.
+    `tell` gets each line that the JVM and Python workers print, in a thread of its own; None leaves
+    them on the console. A `RuntimeError` has the last output of a JVM that did not start.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    # Somebody's JVM that runs already, perhaps under spark-submit, takes no arguments any more.
+    # A running JVM of the host, perhaps under spark-submit, takes no more arguments.
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     with _settings_file(settings, folder):
@@ -80,7 +72,7 @@ def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
 
 
 def _escape(text: str) -> str:
-    """Write a key or value of Java's properties."""
+    """Escape a key or value of Java properties."""
     return "".join(
         sign if sign.isascii() and (sign.isalnum() or sign in "._-/,@") else _unicode(sign)
         for sign in text
@@ -93,10 +85,10 @@ def _unicode(sign: str) -> str:
 
 
 def _listening(tell: Callable[[str], None]) -> JavaGateway:
-    """Start the JVM, whose output is passed on."""
+    """Start the JVM, and pass on its output."""
     reading, writing = os.pipe()
     said: list[str] = []
-    context = contextvars.copy_context()  # dbt's log asks it who is logging
+    context = contextvars.copy_context()  # dbt's log reads from it who is logging
     reader = threading.Thread(
         target=context.run,
         args=[_pass_on, os.fdopen(reading, errors="replace"), tell, said],
@@ -112,7 +104,7 @@ def _listening(tell: Callable[[str], None]) -> JavaGateway:
 
 
 def _launched(output: int) -> JavaGateway:
-    """Start the JVM; only it can write to the output then, so that a reader sees its end."""
+    """Start the JVM, as the only writer of the output, so that a reader sees its end."""
     import pyspark  # noqa: F401
     from pyspark.java_gateway import launch_gateway
 
@@ -125,7 +117,7 @@ def _launched(output: int) -> JavaGateway:
 
 
 def _pass_on(output: TextIOWrapper, tell: Callable[[str], None], said: list[str]) -> None:
-    """Read lines until nobody can write any more; the last ones are kept."""
+    """Read lines until the output is closed; keep the last ones."""
     with output:
         for line in output:
             said[:] = [*said, line.rstrip("\n")][-_LINES_SHOWN:]

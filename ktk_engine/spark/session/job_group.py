@@ -1,4 +1,4 @@
-"""The Spark jobs of one piece of work: described alike, and cancelled together."""
+"""The Spark jobs of one piece of work, with one description and one cancel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def job_group(session: SparkSession, description: str) -> Iterator[JobGroup]:
-    """Put the jobs that the calling thread starts within a block into a group of their own.
+    """Put the jobs that the thread starts in a block into a group, then restore the old group.
 
-    Args:
-        session: a session of the thread.
-        description: what Spark's UI, event log and listeners show of each job.
-
-    Yields:
-        The group. What the thread had set before is set again after the block.
+    Spark's UI, event log and listeners show the description of each job.
     """
     group = client_of(session).jobs()
     group.begin(description)

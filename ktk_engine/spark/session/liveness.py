@@ -1,6 +1,6 @@
-"""Whether Spark is there: the cluster's master, its own process, its context.
+"""Whether Spark is alive: the cluster's master, its own process, its context.
 
-Spark itself waits a minute for a master that does not answer, and for ever for one that is lost.
+Spark itself waits a minute for a master that does not answer, and forever for a lost one.
 """
 
 from __future__ import annotations
@@ -18,24 +18,20 @@ _PATIENCE = 5.0  # seconds to connect, and again to answer
 _SPARK = "spark://"
 _KUBERNETES = re.compile(r"k8s://(?:(https?)://)?(.+)")
 _ADDRESS = re.compile(r"(?:\[([^\]]+)\]|([^\[\]:/]+)):(\d{1,5})(?:/.*)?")
-# A request of Spark's own protocol, for a file that no master has: it is answered at once, and
-# whatever the cluster's security, nothing begins. (Length of all, type "stream request", name.)
+# A request in Spark's own protocol for a file that no master has. It answers at once with any
+# security, and starts nothing. (Length of all, type "stream request", name.)
 _NAME = b"/files/ktk"
 _QUESTION = struct.pack(">qbi", 8 + 1 + 4 + len(_NAME), 6, len(_NAME)) + _NAME
 
 
 def check_master(master: str) -> None:
-    """Go no further if a cluster's master does not answer; see `master_problem`.
-
-    Raises:
-        SessionError: within ten seconds; it names the address.
-    """
+    """Raise a `SessionError` within ten seconds if a cluster's master does not answer."""
     if problem := master_problem(master):
         raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
 
 def why_ended() -> str:
-    """Say why the Spark of this process ended; empty if it runs, or none was started."""
+    """Say why the Spark of this process ended; empty if it runs or never started."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -55,9 +51,9 @@ def why_ended() -> str:
 
 
 def _end_of_process(process: Popen[bytes] | None) -> str:
-    """How Spark's Java process ended, which does not answer any more."""
+    """How Spark's Java process, which no longer answers, ended."""
     told = "Spark's Java process ended"
-    with suppress(TimeoutExpired):  # its doors close a little earlier
+    with suppress(TimeoutExpired):  # its sockets close a little earlier
         status = process.wait(1) if process is not None else 0
         if status:
             told += f" (killed by signal {-status})" if status < 0 else f" (exit status {status})"
@@ -70,12 +66,8 @@ def _end_of_process(process: Popen[bytes] | None) -> str:
 def master_problem(master: str) -> str:
     """Say, within ten seconds, that a cluster's master does not answer; of several, one is enough.
 
-    Args:
-        master: Spark's setting. `spark://` is asked for an answer, `k8s://` for a connection; what
-            is here (`local[*]`) or has no address of its own (`yarn`) is not asked.
-
-    Returns:
-        A sentence with the address; empty if it answers, or is not asked.
+    A `spark://` master has to answer, and a `k8s://` one to accept a connection. Local masters and
+    those without an address (`yarn`) pass unchecked.
     """
     kubernetes = _KUBERNETES.fullmatch(master)
     if kubernetes:
@@ -90,7 +82,7 @@ def master_problem(master: str) -> str:
         return ""
     addresses = [match for match in map(_ADDRESS.fullmatch, written) if match]
     if len(addresses) < len(written):
-        return ""  # Spark itself says what is wrong with its form
+        return ""  # Spark itself reports a malformed one
     pool = ThreadPoolExecutor(len(addresses))
     asked = [
         pool.submit(address_problem, match[1] or match[2], int(match[3]), is_master=not kubernetes)
@@ -111,11 +103,7 @@ def master_problem(master: str) -> str:
 def address_problem(host: str, port: int, is_master: bool = False) -> str:
     """Say, within ten seconds, what is wrong with a server; empty if it is there.
 
-    Args:
-        host: its name or address.
-        port: where it listens.
-        is_master: whether it is a Spark master, which is asked for an answer; of others a
-            connection is enough.
+    A Spark master has to answer; any other server only has to accept a connection.
     """
     try:
         with socket.create_connection((host, port), _PATIENCE) as connection:

@@ -1,7 +1,7 @@
-"""What the start of Spark changes of this process: environment variables and loggers.
+"""What the start of Spark changes in this process: environment variables and loggers.
 
-Only `start_session` calls these, under its lock, before there is a JVM; nothing changes them
-back, since PySpark reads them for as long as its JVM runs.
+Only `start_session` calls these functions, under its lock, before a JVM exists. The changes stay,
+because PySpark reads them while its JVM runs.
 """
 
 from __future__ import annotations
@@ -19,35 +19,28 @@ from ktk_engine.spark.compatibility import silence_query_loggers
 
 
 def use_java(scratch: Path) -> None:
-    """Let PySpark find the Java that was found here (`JAVA_HOME`).
-
-    Args:
-        scratch: folder of this process.
-
-    Raises:
-        SessionError: Java is missing or too old.
-    """
+    """Set `JAVA_HOME` to the Java found here; a `SessionError` if it is missing or too old."""
     home = java_home(find_java(), scratch)
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
 
 
 def use_this_python(settings: Mapping[str, str]) -> None:
-    """Let workers on this machine run this interpreter, unless something names another.
+    """Make workers on this machine run this interpreter, unless a setting names another.
 
-    PySpark's own default is `python3` of PATH, which holds on a cluster: nobody knows where this
-    interpreter is there.
+    On a cluster PySpark's default stays, `python3` of PATH: the path of this interpreter may not
+    exist there.
     """
     here = sys.executable if runs_here(settings["spark.master"]) else "python3"
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", here))
 
 
 def silence_what_nobody_needs() -> None:
-    """Keep PySpark and py4j from saying twice what they raise, and from warning of pandas 3."""
+    """Keep PySpark and py4j from logging what they raise, and from warnings about pandas 3."""
     silence_query_loggers()
-    # No rows pass through pandas on their way; who reads the warning would doubt the installation.
+    # No rows pass through pandas, so the warning would only worry users.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often asked
+    logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""The folder of this process for what nobody needs after it."""
+"""The folder of this process for temporary files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from ktk_engine.temporary_files import temporary_files
 
 
 def make_scratch_folder() -> Path:
-    """Make a folder for this process (manifests, Spark's spill), removed at its end.
+    """Make a folder for this process (manifests, Spark's spill), which is removed when it ends.
 
-    Raises:
-        SessionError: the system's folder for temporary files cannot be written.
+    Raises a `SessionError` if the system's temporary folder is not writable.
     """
     with temporary_files("No temporary folder can be made"):
         folder = Path(tempfile.mkdtemp(prefix="ktk-"))
@@ -30,7 +29,8 @@ def make_scratch_folder() -> Path:
 
 
 def local_path(path: Path) -> str:
-    """Say where a path of this machine is; Spark would look for a mere path in the cluster's file
-    system. Hadoop decodes nothing: no sign is escaped.
+    """Give a local path as a URI, because Spark looks for plain paths in the cluster's file system.
+
+    Hadoop does not decode it, so no character is escaped.
     """
     return f"file://{path}"

@@ -1,4 +1,4 @@
-"""One Spark session a process: settings, Java, Python workers and the scratch folder."""
+"""One Spark session per process: settings, Java, Python workers and the scratch folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ktk_engine.spark.session.worker_sockets import worker_sockets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What a person may override by settings; the reasons are in docs/spark.md.
+# What users may override by settings; the reasons are in docs/spark.md.
 DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.app.name": "ktk",
     "spark.master": "local[*]",
@@ -42,12 +42,12 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
-    # Where a column was made in Python, said in errors of Spark, takes ten calls of Java a column.
+    # In errors, Spark says where Python made a column, which costs ten calls of Java per column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # What Spark's pages and event logs show only as starred; Spark's own list is shorter.
+    # Spark's pages and event logs redact these; Spark's own list is shorter.
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|credential|access[.]?key"
     "|account[.]key|private[.]key|encryption[.]key|[.]sas[.]",
-    # Sources of plain files too: a damaged page is an error, not other rows.
+    # For sources of plain files too: a damaged page is an error, not other rows.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
@@ -59,15 +59,15 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     # A committed file that is missing or damaged is an error, not a file without rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # Bounds of floats leave NaN out; those within structs cannot be hidden from Spark otherwise.
+    # Bounds of floats exclude NaN; only this hides those within structs from Spark.
     "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "orc",
-    # Spark writes a literal with as many bytes as the file's column has: a wider one is an error.
+    # Spark writes a literal with as many bytes as the file's column: a wider one is an error.
     "spark.sql.parquet.filterPushdown.decimal": "false",
-    # Long IN lists stay readable in optimised plans.
+    # Long IN lists stay readable in optimized plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }
 
-# What a session of ours has in anybody's context too, unless the context says otherwise.
+# Defaults of our sessions in a host's context too, unless the context sets them.
 _DEFAULTS_OF_ROWS = (
     "spark.sql.session.timeZone",
     "spark.sql.ansi.enabled",
@@ -104,23 +104,10 @@ def start_session(
     tell: Callable[[str], None] | None = None,
     java_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """Start the Spark session of this process, or give the one that runs.
+    """Start the Spark session of this process, or make one over a host program's context.
 
-    A session that the host program made stays the host's: only the settings that plans rely on
-    are set, on a new session over the same context.
-
-    Args:
-        settings: Spark settings that override `DEFAULT_SETTINGS`.
-        tell: gets each line that the JVM prints; None prints them, but for what Java says of its
-            own modules. The environment variable KTK_SPARK_LOG_LEVEL leaves all on the console.
-        java_options: for the JVM; None lets it start from the archive of `class_archive`.
-
-    Returns:
-        A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
-
-    Raises:
-        SessionError: Java is missing or too old, the master does not answer, or Spark did not
-            start.
+    `tell` gets each line that the JVM prints, unless KTK_SPARK_LOG_LEVEL leaves all on the console.
+    Raises a `SessionError` if Java is missing or too old, or if the master or Spark does not start.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -153,23 +140,23 @@ def session_zone(session: SparkSession) -> str:
 
 
 def new_session(session: SparkSession) -> SparkSession:
-    """Give a session with settings and temporary views of its own over the same context.
+    """Give a session with settings and temporary views of its own over the same context, in 2 ms.
 
-    Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
+    Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
     return with_defaults(client_of(session).new_session())
 
 
 def session_for_frames(session: SparkSession) -> SparkSession:
-    """Give a session whose frames meet those of a session: a new one, but over Spark Connect.
+    """Give a new session whose frames can be joined with those of a session.
 
-    There it is the session itself, and what its rows depend on stays its owner's choice.
+    Over Spark Connect it is the session itself, whose settings stay its owner's choice.
     """
     return _with_required(session) if is_connect(session) else new_session(session)
 
 
 def with_defaults(session: SparkSession) -> SparkSession:
-    """Set what rows depend on, unless its context says otherwise, and what plans rely on."""
+    """Set what rows depend on, unless the context sets it, and what plans rely on."""
     for key in set(_DEFAULTS_OF_ROWS) - client_of(session).explicit_settings(_DEFAULTS_OF_ROWS):
         session.conf.set(key, DEFAULT_SETTINGS[key])
     return _with_required(session)
@@ -182,19 +169,19 @@ def _with_required(session: SparkSession) -> SparkSession:
 
 
 def _print_line(line: str) -> None:
-    """Print what the JVM says, without what it says of every start of Spark."""
+    """Print a line of the JVM, except for what it prints at every start of Spark."""
     if not line.startswith("WARNING: Using incubator modules:"):
         with suppress(ValueError):  # closed at the process's end
             sys.stderr.write(f"{line}\n")
 
 
 def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> dict[str, str]:
-    """All settings to start with: the defaults, those of the caller, and what has to be."""
+    """All settings to start with: the defaults, the caller's, and the required ones."""
     here = runs_here(own.get("spark.master", DEFAULT_SETTINGS["spark.master"]))
     in_scratch = _scratch_settings(scratch, options, has_metastore(own), here)
     daemon = worker_daemon(own) if here else {}
     chosen = {**DEFAULT_SETTINGS, **in_scratch, **daemon, **own}
-    if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
+    if _JAVA_OPTIONS in own:  # besides ours, which say where Java logs and what it starts from
         chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
     return {**chosen, **known_settings(REQUIRED_SETTINGS)}
 
@@ -202,9 +189,9 @@ def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> 
 def _scratch_settings(
     scratch: Path, java_options: Sequence[str], keeps_tables: bool, here: bool
 ) -> dict[str, str]:
-    """Settings that name the scratch folder, but not for tables that outlive the process.
+    """Settings that name the scratch folder, except for tables that outlive the process.
 
-    Executors elsewhere have folders of their own.
+    Executors on other machines have folders of their own.
     """
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get(_LOG_LEVEL, "OFF")
@@ -225,7 +212,7 @@ def _scratch_settings(
 
 
 def _refuse_connect() -> None:
-    """PySpark would open a session of Spark Connect in place of one of this process."""
+    """Refuse variables for which PySpark would open a session of Spark Connect instead."""
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         if os.environ.get(name):
             raise SessionError(

@@ -1,4 +1,4 @@
-"""Runs a job of Spark's: damaged files are named, and an interrupt is an interrupt."""
+"""Runs a Spark job: errors name damaged files, and an interrupt stays an interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
-# The last line of a traceback in a Python worker, and what follows it of a longer message.
+# The last line of a traceback in a Python worker, and the rest of a longer message.
 _OURS = re.compile(
     r"^ktk_engine\.errors\.(\w+): (.*?)(?=\n\nDuring handling|\n\nThe above exception"
     r"|\n\nJVM stacktrace|\n\s+at |\n\nDriver stacktrace|\Z)",
@@ -26,15 +26,13 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 @contextmanager
 def spark_job() -> Iterator[None]:
-    """Let what a job of Spark's raises be an error of this library.
+    """Turn the errors of a Spark job into errors of this library.
 
-    Raises:
-        KeyboardInterrupt: it was cancelled by one. While PySpark fetches Arrow batches it raises
-            the cancelled job's error in its place.
-        FormatError: it met a data file that it could not read, for instance because a page does
-            not fit its checksum. The message names the file.
-        ObjectNotFoundError: a data file is missing.
-        KtkError: what this library raised in a Python worker.
+    - `KeyboardInterrupt` if one cancelled the job, in whose place PySpark raises the job's error
+      while it fetches Arrow batches.
+    - `FormatError` for an unreadable data file, with its name, for instance for a wrong checksum.
+    - `ObjectNotFoundError` for a missing data file.
+    - `KtkError` that this library raised in a Python worker.
     """
     try:
         yield
@@ -58,12 +56,9 @@ def spark_job() -> Iterator[None]:
 
 
 def worker_error(text: str) -> KtkError | None:
-    """Give the error of this library that a Python worker ended with; None if it was another.
+    """Find in a worker's traceback the error of this library; None for any other error.
 
-    One that could not even start is the session's.
-
-    Args:
-        text: what Spark says, with the worker's traceback.
+    A worker that could not start has a `SessionError`.
     """
     found = _OURS.findall(text)
     if not found:
@@ -76,12 +71,12 @@ def worker_error(text: str) -> KtkError | None:
     said, _, parts = message.strip().partition(f"\n{PARTS}")
     try:
         return kind(Message.from_json(parts)) if parts else kind(said)
-    except ValueError:  # something cut the traceback off
+    except ValueError:  # a truncated traceback
         return kind(said)
 
 
 def _lost_session(error: Exception) -> str:
-    """Why a server of Spark Connect cannot say what became of the job; empty if it can."""
+    """Why a server of Spark Connect has no result of the job; empty if it has one."""
     connect = sys.modules.get("ktk_engine.spark.client.connect")
     return connect.lost_session(error) if connect else ""
 

@@ -1,4 +1,4 @@
-"""Why Python workers did not start: what Spark says of it, and what to do."""
+"""Why Python workers did not start, by Spark's message, and what to do."""
 
 from __future__ import annotations
 
@@ -11,21 +11,14 @@ _PACKAGE = re.compile(
     r"No module named '(pyarrow|numpy|ktk_engine)\b|"
     r"\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION)\] (\w+) [^\n]*"
 )
-# A Python in which not even PySpark can be imported; its own modules say which one it is.
+# A Python that cannot even import PySpark; the paths of its own modules name it.
 _STARTED = re.compile(r"Error from python worker:\n(.*?)(?:\n\s*PYTHONPATH was|\Z)", re.DOTALL)
 _LIBRARY = re.compile(r"/python(\d+)\.(\d+)/")
 _SETTING = "`spark.pyspark.python` in the profile's server_side_parameters"
 
 
 def unfit_workers(text: str) -> str:
-    """Say why Python workers could not start.
-
-    Args:
-        text: what Spark says of a failed job.
-
-    Returns:
-        The message; empty if that was not the reason.
-    """
+    """Say from the error of a failed job why Python workers could not start; empty if they did."""
     here = ".".join(platform.python_version_tuple()[:2])
     if found := _VERSIONS.search(text):
         return _other_version(f"{found[1]}.{found[2]}", here)

@@ -1,6 +1,6 @@
-"""Whether Python workers of this machine find this package as this process does.
+"""Whether Python workers of this machine import the same package as this process.
 
-They do not where it is only on `sys.path`: in a notebook that added a folder, in a bundle.
+They do not if it is only on `sys.path`, as in a notebook that added a folder, or in a bundle.
 """
 
 from __future__ import annotations
@@ -16,13 +16,9 @@ _FOLDER = str(Path(__file__).parents[2])
 
 @cache
 def workers_find_engine() -> bool:
-    """Ask a new interpreter of this kind, once a process: 30 ms.
-
-    Returns:
-        Whether it imports this package, and from where this process has it.
-    """
+    """Check in a new interpreter, once per process (30 ms), that it imports this very package."""
     try:
         done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True)
-    except OSError:  # no interpreter: this one is part of another program
+    except OSError:  # no interpreter: this one is embedded in another program
         return False
     return done.returncode == 0 and done.stdout.strip() == ascii(_FOLDER)

@@ -1,7 +1,7 @@
-"""What Spark's Python workers need not look through for garbage: the modules that they imported.
+"""Excludes imported modules from garbage collection in Spark's Python workers.
 
 A worker collects all garbage after each task (`pyspark.daemon`). With pyarrow, numpy and pandas
-that takes 20 to 30 ms of its CPU, which is more than most tasks over few rows take.
+that takes 20 to 30 ms of CPU, more than most tasks over few rows.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import gc
 import sys
 
-_modules = 0  # how many there were at the last call that froze them
+_modules = 0  # how many there were at the last freeze
 
 
 def freeze_imports() -> None:
-    """Let later collections pass over what is alive, if modules were imported since the last call.
+    """Freeze live objects for the garbage collector if modules were imported since the last call.
 
-    To be called at the end of a task, when little else is alive. That is still freed once nothing
-    refers to it, but cycles of it stay for the worker's life; only a worker's first tasks import
-    modules.
+    Call it at the end of a task, when little else is alive: unreferenced objects are still freed,
+    but cycles stay for the worker's life. Only a worker's first tasks import modules.
     """
     global _modules
     if len(sys.modules) > _modules:

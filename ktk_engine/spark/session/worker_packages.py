@@ -1,4 +1,4 @@
-"""What Python workers need to have installed; asked where they run, before anything is unpacked."""
+"""Checks the packages that Python workers need, before a worker unpickles anything."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ _OLDEST = {"pyarrow": (17, 0), "numpy": (1, 21)}
 
 
 def check_packages() -> None:
-    """Refuse to work with packages that are missing or too old.
-
-    Raises:
-        SessionError: with what to do.
-    """
+    """Raise a `SessionError` if packages are missing or too old."""
     for name, oldest in _OLDEST.items():
         try:
             found = importlib.import_module(name).__version__

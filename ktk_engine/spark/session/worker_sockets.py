@@ -1,8 +1,7 @@
-"""Where Java and Spark's Python workers meet: at files in the scratch folder.
+"""Connects Java and Spark's Python workers by Unix sockets in the scratch folder.
 
-By TCP each task waits for some 45 ms: both sides write small pieces, and hold the next one back
-(Nagle's algorithm) until the other has confirmed the last, which it puts off (delayed
-acknowledgement).
+Over TCP each task waits some 45 ms: both sides write small pieces and hold the next one back
+(Nagle's algorithm) until the other has sent its delayed acknowledgement of the last.
 """
 
 from __future__ import annotations
@@ -13,18 +12,13 @@ from pathlib import Path
 from uuid import UUID
 
 _LONGEST = 103  # bytes of a socket's path: macOS takes these, Linux four more
-_NAME = f".{UUID(int=0)}.sock"  # of this length are Spark's and PySpark's names
+_NAME = f".{UUID(int=0)}.sock"  # Spark and PySpark use names of this length
 
 
 def worker_sockets(scratch: Path) -> dict[str, str]:
-    """Give the settings of Spark 4.1 for sockets that are files.
+    """Give Spark 4.1's settings for Unix sockets in an absolute folder private to this user.
 
-    Args:
-        scratch: a folder of this machine that only this user may enter, absolute.
-
-    Returns:
-        Settings of Spark; none where a socket's path would be too long for the system, so that
-        workers meet Java by TCP.
+    Empty if a socket's path would be too long for the system, so that workers use TCP.
     """
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(scratch / _NAME)) > _LONGEST:
         return {}

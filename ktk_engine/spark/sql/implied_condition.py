@@ -1,4 +1,4 @@
-"""What rows fulfil that pass SQL conditions and joins, so that files can be left unread."""
+"""What rows that pass SQL conditions and joins fulfill, so that reads can skip files."""
 
 from __future__ import annotations
 
@@ -34,34 +34,22 @@ _MARKER = "__ktk_changed"
 
 @dataclass(frozen=True)
 class Narrowing:
-    """Conditions on rows, by themselves or with those of a source.
+    """Conditions on rows, by themselves or with those of a source."""
 
-    Attributes:
-        alias: the name by which conditions know the rows.
-        conditions: a row passes for which one of them is true; an empty one is true for every row.
-        source: other rows, one of which has to pass with it.
-        source_alias: the name by which conditions know these.
-    """
-
-    alias: str
-    conditions: Sequence[str]
-    source: DataFrame | None = None
-    source_alias: str = ""
+    alias: str  # name of the rows in conditions
+    conditions: Sequence[str]  # a row passes if any is true; an empty one is true for every row
+    source: DataFrame | None = None  # other rows, one of which has to pass together with the row
+    source_alias: str = ""  # name of these in conditions
 
     def over(self, rows: DataFrame) -> DataFrame:
-        """The rows that conditions are asked of."""
+        """The rows to which the conditions apply."""
         named = rows.alias(self.alias)
         if self.source is None:
             return named
         return named.crossJoin(self.source.alias(self.source_alias))
 
     def is_deterministic(self, scanner: Scanner, schema: pa.Schema) -> bool:
-        """Whether the same rows pass each time.
-
-        Args:
-            scanner: the session.
-            schema: the rows' columns.
-        """
+        """Whether the same rows pass each time."""
         if not all(self.conditions):
             return True
         rows = self.over(empty_frame(scanner.session, spark_schema(schema)))
@@ -70,17 +58,9 @@ class Narrowing:
 
 
 def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing) -> Condition:
-    """Say what each row fulfils that passes: what Spark pushes down to a relation.
+    """Give what each passing row fulfills, from the filters that Spark pushes down; nothing runs.
 
-    Nothing runs.
-
-    Args:
-        scanner: the session, and a folder for the relation that stands for the rows.
-        schema: the rows' columns.
-        narrowing: what they pass.
-
-    Returns:
-        What is not understood of it counts as true.
+    What is not understood counts as true.
     """
     client = client_of(scanner.session)
     if not client.shows_plans:

@@ -1,4 +1,4 @@
-"""A frame without rows that can be found again in an optimised plan."""
+"""A frame without rows that is recognizable in an optimized plan."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ if TYPE_CHECKING:
 
 
 def marked_frame(session: SparkSession, scratch: Path, schema: pa.Schema, marker: str) -> DataFrame:
-    """Give columns over no files, marked so that a plan shows where they stand.
+    """Give columns over no files, with a marking column that only the plan shows.
 
-    A relation of files, since Spark would optimise an empty local one away.
-
-    Args:
-        session: a classic session.
-        scratch: folder of this process.
-        schema: the columns.
-        marker: name of the marking column, which is in the plan and not in the frame.
+    It is a relation of files, since Spark would optimize an empty local one away.
     """
     folder = scratch / "empty"
     folder.mkdir(parents=True, exist_ok=True)
     marked = spark_schema(schema).add(marker, "boolean")
-    # Parquet as of Spark 3.5 has no type for columns without any value; JSON always has.
+    # Parquet in Spark 3.5 has no type for columns without any value; JSON always has.
     kind = "json" if '"void"' in marked.json() else "parquet"
     return session.read.schema(marked).format(kind).load(local_path(folder)).drop(marker)

@@ -1,4 +1,4 @@
-"""The Spark session that a user's Python function works with: it knows the stores' relations."""
+"""The Spark session of a user's Python function: it knows the stores' relations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ def model_session(
 ) -> SparkSession:
     """Give a Spark session whose `sql` and `table` find `schema.name` in the stores.
 
-    Everything else is the session's own. Statements that write go to Spark, which knows no
-    relation of a store: anyone who gets this session gives rows back instead.
-
-    Args:
-        relations: the session to use, with its stores.
-        tell: gets the plan of each cube that a statement reads.
+    Statements that write go to Spark, which does not know the stores: models return rows instead.
+    `tell` gets the plan of each cube that a statement reads.
     """
     if is_connect(relations.session):
         return _of_connect(relations, tell)
@@ -34,7 +30,7 @@ def model_session(
 
 
 class _FindingRelations:
-    """What such a session does otherwise than the one that it stands for."""
+    """What such a session does differently from the original."""
 
     _relations: SqlSession
     _tell: Callable[[Plan], None]
@@ -42,12 +38,9 @@ class _FindingRelations:
     def sql(
         self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
     ) -> DataFrame:
-        """Run a statement; a query's cubes are planned for it.
+        """Run a statement with parameters (`:name` or `?`), and plan a query's cubes for it.
 
-        Args:
-            sqlQuery: one statement.
-            args: values of its parameters, `:name` or `?`.
-            kwargs: what is in braces in the text; such a text is Spark's alone.
+        A text with fields in braces (`kwargs`) goes to Spark unchanged.
         """
         sparks = self._relations.session.sql
         if kwargs:
@@ -58,11 +51,7 @@ class _FindingRelations:
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
-        """Give the rows of a relation.
-
-        Args:
-            tableName: `schema.name`, quoted where SQL wants it.
-        """
+        """Give the rows of a relation; `tableName` is `schema.name`, quoted as in SQL."""
         return self._planned(read_statement(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
@@ -103,6 +92,6 @@ def _of_connect(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSes
             self._relations, self._tell = relations, tell
 
         def __del__(self) -> None:
-            """Nothing to do: the connection is the other's."""
+            """Nothing to do: the original owns the connection."""
 
     return ModelSession()  # type: ignore[return-value]

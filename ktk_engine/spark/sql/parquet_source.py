@@ -1,4 +1,4 @@
-"""Parquet files as a source: read by Spark where it reads all of them right, else by tasks.
+"""Parquet files as a source: Spark reads them if it reads all of them correctly, else tasks do.
 
 See docs/sources.md, Parquet files of any writer.
 """
@@ -43,26 +43,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ONLY, _RECURSIVE = "pathglobfilter", "recursivefilelookup"
-# Options that say which files are meant; the others say how Spark reads them.
+# Options that select files; the others say how Spark reads them.
 _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 
 
 def open_parquet_source(
     known: KnownStores, address: FileAddress, name: str
 ) -> ParquetSource | None:
-    """Look at parquet files of this machine.
+    """Open parquet files of this machine; None if there are none, since they may be elsewhere.
 
-    Args:
-        known: gets the files' footers, for this statement.
-        address: where they are.
-        name: what people call the source.
-
-    Returns:
-        None if there are none here: another file system may have them.
-
-    Raises:
-        ConfigurationError: their columns or folders cannot be joined.
-        FormatError: a file is no parquet file, or cannot be read.
+    Raises a `ConfigurationError` if their columns or folders do not fit together, or a
+    `FormatError` if a file is unreadable or no parquet file.
     """
     options = given_options(address)
     recursive = options.get(_RECURSIVE, "").lower() == "true"
@@ -76,17 +67,11 @@ def open_parquet_source(
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """Parquet files of this machine.
-
-    Attributes:
-        address: where they are.
-        files: what they have.
-        known: their footers.
-    """
+    """Parquet files of this machine."""
 
     address: FileAddress
     files: PlainFiles
-    known: MetadataCache = field(compare=False, repr=False)
+    known: MetadataCache = field(compare=False, repr=False)  # footers of the files
 
     @cached_property
     def obstacle(self) -> str:
@@ -107,25 +92,21 @@ class ParquetSource:
         return ""
 
     def _read_types(self, name: str) -> frozenset[st.DataType | None]:
-        """The types with which Spark reads a column of each of the files that have it."""
+        """The types with which Spark reads a column of each file that has it."""
         t, key = self.files.schema.field(name).type, Identifier(name)
         schemas = {footer.schema.remove_metadata() for footer in self.files.footers}
         types = {column.type for s in schemas for column in s if Identifier(column.name) == key}
         return frozenset(read_type(t, physical) for physical in types)
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """Give the rows as Spark reads them; only without an `obstacle`.
-
-        Args:
-            session: where they are read.
-        """
+        """Give the rows as Spark reads them; only without an `obstacle`."""
         folders, fields = self.files.snapshot.partition_keys, []
         types = {column.name: spark_type(column.type) for column in self.files.schema}
         for name, own in types.items():
             (read_as,) = {own} if name in folders else self._read_types(name)
             fields.append(st.StructField(name, read_as or own))
         options = {**READING, **UNBOUNDED, **given_options(self.address)}
-        if not folders:  # else Spark leaves out what lies deeper
+        if not folders:  # else Spark skips nested folders
             options[_RECURSIVE] = "true"
         reader = session.read.options(**options).schema(st.StructType(fields))
         frame = reader.parquet(literal_location(self.address.location))
@@ -134,9 +115,8 @@ class ParquetSource:
     def plannable(self) -> Plannable:
         """Give them as a relation that tasks read.
 
-        Raises:
-            ConfigurationError: they are to be read in a way that only Spark knows, or in letters
-                that tell apart what SQL does not.
+        Raises a `ConfigurationError` if reader options need Spark, or if names of columns differ
+        only in letter case.
         """
         files = self.files
         for option in given_options(self.address):
@@ -181,7 +161,7 @@ def _without_type(files: PlainFiles) -> dict[str, str]:
 
 
 def _is_plain(file: PlainFile) -> bool:
-    """Whether Spark names and reads the columns of a file's folders right."""
+    """Whether Spark names and reads the columns of a file's folders correctly."""
     texts = list(file.folders.values())
     if not texts:
         return True

@@ -1,4 +1,4 @@
-"""The places of a statement where it names relations that are planned for what it reads of them.
+"""The places where a statement names relations that are planned for what it reads there.
 
 See docs/design/statements.md, Plan relations for the statement.
 """
@@ -40,48 +40,32 @@ Place: TypeAlias = tuple[int, ...]
 
 @dataclass
 class PlannedPlaces:
-    """What one statement reads at each of its places.
-
-    Attributes:
-        session: where it runs.
-        scratch: folder of this process.
-        scanner: gives what reads a store's files in the session.
-        plans: gets the plans of the places.
-    """
+    """What one statement reads at each of its places."""
 
     session: SparkSession
     scratch: Path
     scanner: Callable[[ObjectStore], Scanner]
-    plans: list[Plan]
+    plans: list[Plan]  # gets the plans of the places
     _usages: dict[Place, Usage | None] = field(default_factory=dict)
     _marked: dict[Place, tuple[str, pa.Schema]] | None = None
 
     def marking(self) -> PlannedPlaces:
-        """Give what makes empty relations of the places, for the statement to be optimised over.
+        """Give empty relations for the places, for Spark to optimize the statement; nothing runs.
 
-        Nothing runs, and `learn` then finds each of them in the optimised plan.
+        `learn` finds each of them in the optimized plan.
         """
         return replace(self, _marked={})
 
     def learn(self, marking: PlannedPlaces, plan: str, zone: str) -> None:
-        """Note what the statement reads at each place.
+        """Learn what each place needs from the plan (JSON) of the statement bound with `marking`.
 
-        Args:
-            marking: what `marking` gave, and the statement was bound with.
-            plan: the optimised plan, in JSON.
-            zone: the time zone in which it shows instants; empty if unknown.
+        The plan shows instants in the time zone `zone`; empty if unknown.
         """
         for place, (marker, schema) in (marking._marked or {}).items():
             self._usages[place] = read_usage(plan, marker, schema, zone)
 
     def learn_from_text(self, marking: PlannedPlaces, text: str, views: QueryText) -> None:
-        """Note what the statement reads at each place, where no plan can be had.
-
-        Args:
-            marking: what `marking` gave.
-            text: the statement, bound with it.
-            views: its views.
-        """
+        """Learn what each place needs from the text of the statement bound with `marking`."""
         marked = marking._marked or {}
         usages = views.usages(text, dict(marked.values()), client_of(self.session).zone)
         for place, (marker, _) in marked.items():
@@ -89,21 +73,13 @@ class PlannedPlaces:
                 self._usages[place] = usages[marker]
 
     def knows(self, place: Place) -> bool:
-        """Whether what is read there is known, or being found out."""
+        """Whether what the statement reads there is known, or being learned."""
         return self._marked is not None or place in self._usages
 
     def view(self, place: Place, relation: Plannable, name: str) -> tuple[str, str]:
-        """Name the view of what `frame` gives for a place, and say what the view depends on.
+        """Name the view for `frame` of a place, and what it depends on; empty if on each statement.
 
         Empty relations are the same for every statement: making one costs more than planning.
-
-        Args:
-            place: where the statement names the relation.
-            relation: what it names.
-            name: the name of a view of its rows.
-
-        Returns:
-            The view's name; and what it depends on, empty if on each statement.
         """
         if self._marked is None:
             return name, ""
@@ -112,19 +88,14 @@ class PlannedPlaces:
         return f"{name} {marker}", spark_schema(relation.schema).json()
 
     def marker(self, place: Place) -> str:
-        """The name of the empty relation of a place, which `view` was asked about."""
+        """The name of the empty relation of a place, after `view` of the place."""
         assert self._marked is not None
         return self._marked[place][0]
 
     def frame(self, place: Place, relation: Plannable) -> DataFrame:
-        """Give the rows of a relation that its place needs; all, where that is not known.
+        """Give the rows that a place needs, or all if unknown, after `view` of the same place.
 
-        Args:
-            place: where the statement names it, which `view` was asked about.
-            relation: what it names.
-
-        Returns:
-            All columns in order; those that the statement does not need are null.
+        It has all columns in order; those that the statement does not need are null.
         """
         if self._marked is not None:
             marker, schema = self._marked[place]
@@ -155,15 +126,15 @@ class PlannedPlaces:
 
 
 def _with_errors(frame: DataFrame, refused: Mapping[str, str]) -> DataFrame:
-    """Add columns that nobody can read: reading one is an error."""
+    """Add unreadable columns: reading one is an error."""
     errors = [F.raise_error(F.lit(why)).cast("string").alias(n) for n, why in refused.items()]
     return frame.select("*", *errors) if errors else frame
 
 
 def _with_nulls(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Give all columns of a schema in order; those that a frame has not are null.
+    """Give all columns of a schema in order; those that a frame lacks are null.
 
-    They come from a single null: each column that Python makes costs several calls to Java.
+    They share a single null, because each column made in Python costs several calls of Java.
     """
     given = set(frame.columns)
     missing = StructType([field for field in schema if field.name not in given])

@@ -1,4 +1,4 @@
-"""A query with the texts of its views in their places, for what no plan of Spark's tells."""
+"""A query with the texts of its views inlined, for what Spark's plans do not show."""
 
 from __future__ import annotations
 
@@ -26,14 +26,10 @@ _VIEW, _OTHER = "__ktk_view_", "__ktk_other_"
 
 @dataclass
 class QueryText:
-    """What a query and its views say.
+    """The texts of a query and its views."""
 
-    Attributes:
-        session: knows the columns of relations that are Spark's own.
-        views: the texts of views by the names that stand for them.
-    """
-
-    session: SparkSession
+    session: SparkSession  # knows the columns of Spark's own relations
+    # texts of views, by the names that stand for them
     views: list[str] = field(default_factory=list)
 
     def view(self, text: str) -> str:
@@ -42,12 +38,9 @@ class QueryText:
         return f"{_VIEW}{len(self.views) - 1}"
 
     def usages(self, text: str, known: Mapping[str, pa.Schema], zone: str) -> dict[str, Usage]:
-        """Find what a query needs of relations; see `query_usages`.
+        """Find what a query needs of known relations; see `query_usages`.
 
-        Args:
-            text: the query, in which names stand for views and for relations.
-            known: the relations by their names.
-            zone: the time zone of instants that are written without one.
+        `zone` is the time zone of instants that are written without one.
         """
         try:
             tree = self._tree(text)
@@ -69,7 +62,7 @@ class QueryText:
         return tree
 
     def _others(self, tree: exp.Query, known: Mapping[str, pa.Schema]) -> dict[str, Sequence[str]]:
-        """The columns of relations that are Spark's own, which get names of one part."""
+        """The columns of Spark's own relations, which get names of one part."""
         queries = {part.alias.lower() for part in tree.find_all(exp.CTE)}
         found: dict[str, Sequence[str]] = {}
         for table in tree.find_all(exp.Table):

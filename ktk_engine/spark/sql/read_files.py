@@ -1,6 +1,6 @@
-"""Reads plain files, a source of somebody else's.
+"""Reads plain files of other programs as a source.
 
-Spark reads CSV and JSON files, and parquet files that it reads right: `parquet_files` tells.
+Spark reads CSV and JSON files, and parquet files that it reads correctly: see `parquet_files`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ktk_engine.types.quote import quote_identifier, quote_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Spark's own mode would turn a value that does not fit into null, silently.
+# Spark's default mode would silently turn a value that does not fit into null.
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "parquet": UNBOUNDED,
     "json": {"mode": "FAILFAST"},
@@ -41,20 +41,11 @@ _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
-    """Give the rows of files; their columns are read at once, rows when they are needed.
+    """Give the rows of files lazily, with the declared types or else those that Spark infers.
 
-    Columns of CSV and JSON files have the declared type, where there is one, else the one that
-    Spark infers from all rows. Parquet files, here those of other file systems, know their own.
-    Columns of folders `x=y` are text.
-
-    Args:
-        session: where the relation lives.
-        address: the files, and how to read them.
-        name: what people call them, for messages.
-
-    Raises:
-        DatasetNotFoundError: there are no such files.
-        ConfigurationError: the files lack a declared column.
+    Parquet files, here those of other file systems, have their own types, and columns of folders
+    `x=y` are text. Raises a `DatasetNotFoundError` without files, or a `ConfigurationError` if they
+    lack a declared column.
     """
     options = {**_DEFAULTS[address.format], **given_options(address)}
     try:
@@ -78,7 +69,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
 
 
 def given_options(address: FileAddress) -> dict[str, str]:
-    """Give the options of Spark's reader that people set; it ignores letter case."""
+    """Give the user's options for Spark's reader, which ignores letter case."""
     return {key.lower(): value for key, value in address.options}
 
 
@@ -97,7 +88,7 @@ def _load(
 def _schema(
     session: SparkSession, address: FileAddress, options: Mapping[str, str], name: str
 ) -> st.StructType:
-    """The files' columns with the declared types; rows are only looked at for the others."""
+    """The files' columns with the declared types; rows are read only to infer the others."""
     declared = {column: spark_type(parse_type(text)) for column, text in address.columns}
     if address.format == "csv" and options["header"].lower() != "true":
         return _without_header(session, address, options, declared, name)
@@ -129,7 +120,7 @@ def _without_header(
     declared: Mapping[str, st.DataType],
     name: str,
 ) -> st.StructType:
-    """Columns of files without a header: the declared ones, in their order."""
+    """Columns of files without a header: the declared ones, in order."""
     found = _load(session, address, {**options, "inferschema": "false"}, None).schema
     if len(found) != len(declared):
         raise ConfigurationError(
@@ -144,10 +135,10 @@ def _without_header(
 
 
 def _with_decoded_folders(frame: DataFrame) -> DataFrame:
-    """Give columns of folders as UTF-8 has them where their names are percent-encoded.
+    """Decode columns of folders as UTF-8 where their names are percent-encoded.
 
-    Spark takes each `%XX` for the character of that number, which is right for what it writes
-    itself. Of letters beyond ASCII it encodes none: where one is encoded, another program did it.
+    Spark decodes each `%XX` to the character of that number, which is right for what it writes
+    itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
     """
     folders: dict[str, None] = {}
     for uri in frame.inputFiles():
@@ -167,7 +158,7 @@ def _with_decoded_folders(frame: DataFrame) -> DataFrame:
 
 
 def _value_of_folder(name: str) -> str:
-    """SQL for a column of folders, by the name that these have."""
+    """SQL for a column of folders, by the folder's name."""
     path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
     # A percent sign that encodes nothing stands for itself.
@@ -183,5 +174,5 @@ def _as_spark_decodes(name: str) -> str:
 
 
 def literal_location(location: str) -> str:
-    """A path of this machine that exists is not a pattern, whatever its name holds."""
+    """Escape an existing path of this machine, which is no pattern, whatever its name."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location

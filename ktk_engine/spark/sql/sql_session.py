@@ -57,29 +57,19 @@ _DEEPEST_VIEW = 50
 
 @dataclass
 class SqlSession:
-    """Runs statements that name relations as `schema.name`, or with an address before that.
+    """Runs statements that name relations as `schema.name`, or with an address before that."""
 
-    Attributes:
-        session: a Spark session of one thread.
-        open_schema: see `KnownStores`.
-        scratch: folder of this process for manifests.
-        plans: the plans of the cubes that the last statement read.
-        current_schema: that of names without one (`use`); empty for Spark's own.
-        define_functions: defines in the session what a statement's text calls and only the owner
-            knows.
-        known: what is known of the stores.
-    """
-
-    session: SparkSession
-    open_schema: OpenSchema
-    scratch: Path
-    plans: list[Plan] = field(default_factory=list)
-    current_schema: str = ""
+    session: SparkSession  # used by one thread
+    open_schema: OpenSchema  # see `KnownStores`
+    scratch: Path  # folder for manifests
+    plans: list[Plan] = field(default_factory=list)  # of the cubes that the last statement read
+    current_schema: str = ""  # for names without one (`use`); empty for Spark's own
+    # defines functions of the owner that a statement calls
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
-    # Spark keeps the text of these, and reads it again wherever they are named.
+    # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,14 +79,10 @@ class SqlSession:
     def sql(
         self, statement: str | Statement, args: dict[str, Any] | list[Any] | None = None
     ) -> DataFrame:
-        """Run a statement, each of its cubes planned for it.
+        """Run a statement with parameters (`:name` or `?`), each of its cubes planned for it.
 
-        Args:
-            statement: a text or what was parsed; relations that no store knows are left to Spark.
-            args: values of its parameters, by name (`:name`) or by position (`?`).
-
-        Returns:
-            Spark's answer; of a query, only small answers of cubes are computed yet.
+        Relations that no store knows are left to Spark. Only small answers of cubes are computed
+        already.
         """
         if isinstance(statement, str):
             statement = read_statement(statement)
@@ -107,11 +93,7 @@ class SqlSession:
         return frame
 
     def schema_of(self, query: str) -> StructType:
-        """Give the columns of a query, of which nothing is computed.
-
-        Args:
-            query: as for `sql`.
-        """
+        """Give the columns of a query without computing it."""
         binding, statement = self._binding(), read_statement(query)
         marking = replace(binding, places=binding.places.marking())
         with self._showing(statement):
@@ -119,11 +101,10 @@ class SqlSession:
 
     @contextmanager
     def noting_reads(self) -> Iterator[list[Read]]:
-        """Note what the statements of a block read, but for versions that they ask for.
+        """Note the datasets that the statements of a block read, except for versions they name.
 
-        Yields:
-            The datasets, those of views and cubes among them; complete at the block's end. Plain
-            files and Spark's own tables are not among them: they have no versions.
+        The list is complete after the block, with datasets of views and cubes. Plain files and
+        Spark's own tables are missing, because they have no versions.
         """
         noted: list[Read] = []
         outer, self._reads = self._reads, noted
@@ -136,7 +117,7 @@ class SqlSession:
 
     @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
-        """Let Spark say of the text that people wrote what is wrong with it."""
+        """Let Spark report errors for the text that the user wrote."""
         try:
             yield
         except ParseException:
@@ -144,21 +125,19 @@ class SqlSession:
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
-        """Take in what a statement reads; see `noting_reads`."""
+        """Note what a statement reads; see `noting_reads`."""
         if self._reads is not None:
             known = {item.uuid for item in self._reads if item.state is state}
             self._reads += [Read(state, uuid) for uuid in uuids if uuid not in known]
 
     def temporary_view(self, parts: Name) -> Statement | None:
-        """Give the statement that created a temporary view, None for all other names."""
+        """Give the statement that created a temporary view; None for all other names."""
         return self._temporary.get(parts.key)
 
     def text_of(self, command: Statement, names: Mapping[Reference, str]) -> str:
-        """Give a command's text with the names of temporary views, whose rows it can read.
+        """Give a command's text with names of temporary views for the relations that it reads.
 
-        Args:
-            command: any statement; it is not run.
-            names: relations that get these names instead, and are not read.
+        `names` replaces relations by other names, without reading them.
         """
         others = tuple(item for item in command.references if item not in names)
         read = self._binding().names(replace(command, references=others))
@@ -170,7 +149,7 @@ class SqlSession:
         return _Binding(self, places, NamedRelations(self.known))
 
     def completed(self, parts: Name) -> Name:
-        """A relation's name with the current schema, where it has none and is no view's here."""
+        """Add the current schema to a name without one, unless it is a view of this session."""
         if len(parts) != 1 or not self.current_schema or self._is_temporary(parts[0]):
             return parts
         return Name((self.current_schema, *parts))
@@ -182,20 +161,14 @@ class SqlSession:
             return False
 
     def scanner(self, store: ObjectStore) -> Scanner:
-        """Give what makes relations over a store's files in this session."""
+        """Give the scanner of a store's files in this session."""
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
 
     def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
-        """Make a temporary view, unless the session has this version of it already.
+        """Make a temporary view unless the session has this version; an empty one never counts.
 
-        Args:
-            name: what the view shows.
-            version: what the frame depends on; empty to make it again each time.
-            frame: gives the frame.
-
-        Returns:
-            The view's name, which is the engine's own, and another one for each letter case: users
-            have views too, and Spark ignores it.
+        The view's name belongs to the engine, since users have views too. It differs for each
+        letter case, which Spark ignores.
         """
         spellings = self._spellings.setdefault(Identifier(name), [])
         if name not in spellings:
@@ -209,13 +182,13 @@ class SqlSession:
 
 
 def _files(reference: Reference) -> FileAddress | None:
-    """The plain files that a relation is."""
+    """The plain files behind a relation."""
     address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
     return address if isinstance(address, FileAddress) else None
 
 
 def _people_say(reference: Reference) -> str:
-    """What people call a relation, without its address."""
+    """The name of a relation for users, without its address."""
     return ".".join(reference.parts[1:])
 
 
@@ -239,15 +212,7 @@ class _Binding:
     _texts: QueryText | None = None
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
-        """Bind a statement, its relations planned for what it reads of them.
-
-        Args:
-            statement: the statement.
-            args: values of its parameters.
-
-        Returns:
-            See `bind`.
-        """
+        """Bind a statement (see `bind`), its relations planned for what it reads of them."""
         if statement.query and self.is_planned(statement):
             self.probe(read_statement(statement.query), args)
         return self.bind(statement)
@@ -261,11 +226,8 @@ class _Binding:
     ) -> str:
         """Register every relation that a statement names and give its text with their names.
 
-        Args:
-            statement: the statement.
-            within: whose view it is: a schema, or the address of a store; empty for none.
-            path: the place where it is named, as a view; empty for the statement itself.
-            reader: the temporary view that it is in, if there is one.
+        `within` is the schema or the store address of the view that has the statement, `path` the
+        place of that view, and `reader` the temporary view around it; empty if there is none.
         """
         return rename(statement.sql, self.names(statement, within, path, reader))
 
@@ -301,12 +263,12 @@ class _Binding:
         return self.relations.find(parts, within)
 
     def _moment(self, reference: Reference) -> Moment | None:
-        """The version that the statement asks for."""
+        """The version that the statement names."""
         zone = client_of(self.owner.session).zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
-        """Let a temporary view that a statement created see the newest version of what it reads.
+        """Refresh a temporary view that a statement created, so that it reads the newest versions.
 
         It is planned for its own query: this statement may need other rows of the same cube.
         """
@@ -319,13 +281,8 @@ class _Binding:
     def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
         """Whether a statement reads what is planned for it, itself or through views.
 
-        That is each cube; and each dataset and source of files that Spark's own reader does not
+        That is each cube, and each dataset and source of files that Spark's own reader does not
         read, or would read without choosing columns and row groups.
-
-        Args:
-            statement: the statement.
-            within: as for `bind`.
-            path: as for `bind`.
         """
         _check_depth(path)
         for number, reference in enumerate(statement.references):
@@ -351,10 +308,9 @@ class _Binding:
         return False
 
     def probe(self, query: Statement, args: dict[str, Any] | list[Any] | None) -> None:
-        """Let Spark optimise a query over empty relations, and read what it needs of them.
+        """Let Spark optimize a query over empty relations to learn what each place needs of them.
 
-        Each place where it names one gets a plan of its own. Where Spark shows no plans, the text
-        of the query has to tell.
+        If Spark shows no plans, the text of the query decides.
         """
         session = self.owner.session
         client = client_of(session)
@@ -368,7 +324,7 @@ class _Binding:
         self.places.learn(marking, client.optimized_plan(frame), client.zone)
 
     def _query(self, view: ViewDocument) -> Statement:
-        """What a view stores."""
+        """The query of a view."""
         if view.sql not in self._parsed:
             self._parsed[view.sql] = read_statement(view.sql)
         return self._parsed[view.sql]
@@ -381,10 +337,10 @@ class _Binding:
         path: Place,
         reader: Name,
     ) -> str:
-        """Register a relation under a name of its own for each temporary view that reads it.
+        """Register a relation under a separate name for each temporary view that reads it.
 
-        Other statements register it with the rows that they need, which are too few for the view.
-        So do other places of the same statement: views and what is planned have a name for each.
+        Other statements register it with only the rows that they need, too few for the view. Other
+        places of the same statement do so too: views and planned relations have a name for each.
         """
         parts = (schema, relation.uuid or relation.name, *reader)
         name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
@@ -449,7 +405,7 @@ class _Binding:
         return is_scanned(self.owner.scanner(state.store), state.snapshot(uuid))
 
     def _register_files(self, reference: Reference, address: FileAddress, path: Place) -> str:
-        """Look at the files once per statement: they may change at any time."""
+        """Open the files once per statement: they may change at any time."""
         source, name = self._source(reference, address), str(address)
         if source is not None and source.obstacle:
             return self._register_planned(path, source.plannable(), self._name_at(path, name))

@@ -1,7 +1,7 @@
 """Aggregates a frame by the settings of its own session.
 
-Spark's `groupBy` goes by those of the thread's active session, unlike everything else. A thread of
-dbt has none, so that times of day could not be grouped there.
+Spark's `groupBy` alone uses those of the thread's active session. A thread of dbt has none, so
+times of day could not be grouped there.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 
 def aggregate(rows: DataFrame, keys: Sequence[str], *columns: Column) -> DataFrame:
-    """Group rows and aggregate each group.
-
-    Args:
-        rows: any frame.
-        keys: names as SQL has them, quoted where needed; none for one group of all rows.
-        columns: what to compute of each group.
-    """
+    """Group rows by SQL names and aggregate each group; without keys all rows are one group."""
     with client_of(rows.sparkSession).active():
         return rows.groupBy(*keys).agg(*columns)
 

@@ -1,4 +1,4 @@
-"""Rows and the clauses of a statement that decide on them; see `RowChange`."""
+"""Rows, and the clauses of a statement that decide on them; see `RowChange`."""
 
 from __future__ import annotations
 
@@ -32,21 +32,13 @@ _PAIRS, _HITS, _ROWS = "__ktk_pairs", "__ktk_hits", "__ktk_rows"
 
 @dataclass(frozen=True)
 class DecidedRows:
-    """Rows of one kind, each with the clause that takes it.
+    """Rows of one kind, each with the clause that takes it."""
 
-    Attributes:
-        rows: stored rows, source rows, or pairs of both, by their names.
-        clauses: the clauses on them.
-        stored: the name of the stored rows; empty for rows of the source alone.
-        columns: the columns that stored rows have.
-        repeated: whether a stored row may be there for several source rows.
-    """
-
-    rows: DataFrame
+    rows: DataFrame  # stored rows, source rows, or pairs of both, by their names
     clauses: Sequence[Clause]
-    stored: str
-    columns: Collection[str] = ()
-    repeated: bool = False
+    stored: str  # name of the stored rows; empty for source rows alone
+    columns: Collection[str] = ()  # of the stored rows
+    repeated: bool = False  # a stored row may appear for several source rows
 
     def count(self) -> list[ClauseCount]:
         """Count the rows that each clause takes; one job, which reads no other columns."""
@@ -72,7 +64,7 @@ class DecidedRows:
         return [ClauseCount(row[_CLAUSE], row[_ROWS], row[_HITS], row[_PAIRS]) for row in found]
 
     def repeated_row(self, names: Sequence[str]) -> dict[str, object]:
-        """A stored row that clauses take for several source rows, as far as names go."""
+        """A stored row that clauses take for several source rows, with some of its columns."""
         shown = [F.first(_of(self.stored, name)).alias(name) for name in names]
         hits = aggregate(self.rows, [_ROW], F.count(_CLAUSE).alias(_HITS), *shown)
         with spark_job():
@@ -80,7 +72,7 @@ class DecidedRows:
         return found.asDict() if found is not None else {}
 
     def single(self) -> DecidedRows:
-        """Each stored row once, for the source row that a clause takes, if there is one."""
+        """Each stored row once, with the source row for which a clause takes it, if any."""
         order = Window.partitionBy(_ROW).orderBy(F.col(_CLAUSE).asc_nulls_last())
         first = self.rows.withColumn(_PAIRS, F.row_number().over(order))
         return replace(self, rows=first.where(F.col(_PAIRS) == 1), repeated=False)
@@ -91,11 +83,7 @@ class DecidedRows:
         return replace(self, rows=self.rows.where(F.col(_CLAUSE).isin(numbers)))
 
     def results(self, schema: pa.Schema) -> DataFrame:
-        """What becomes of the rows: those that stay, that are changed, and that are new.
-
-        Args:
-            schema: the columns to give.
-        """
+        """The rows after the change, with the columns of `schema`: kept, changed and new ones."""
         rows = self.rows
         if self.clauses:
             gone = [n for n, clause in enumerate(self.clauses) if clause.action == "delete"]
@@ -129,47 +117,29 @@ class DecidedRows:
 
 @dataclass(frozen=True)
 class ClauseCount:
-    """How many rows a clause takes.
+    """How many rows a clause takes."""
 
-    Attributes:
-        clause: its number; None for rows that none takes.
-        rows: their number.
-        hits: most source rows for which a clause takes one of them.
-        pairs: most source rows that match one of them.
-    """
-
-    clause: int | None
+    clause: int | None  # its number; None for rows that no clause takes
     rows: int
-    hits: int
-    pairs: int
+    hits: int  # maximum per row of source rows for which a clause takes it
+    pairs: int  # maximum per row of source rows that match it
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Stored rows and those of a source.
-
-    Attributes:
-        stored: the stored rows.
-        target: the name by which expressions know them.
-        source: the source's rows.
-        alias: the name by which expressions know them.
-        on: which of them match, as SQL.
-        once: whether it is known that no two source rows match one stored row.
-    """
+    """Stored rows and those of a source."""
 
     stored: DataFrame
-    target: str
+    target: str  # name of the stored rows in expressions
     source: DataFrame
-    alias: str
-    on: str
-    once: bool
+    alias: str  # name of the source's rows in expressions
+    on: str  # SQL condition that matches them
+    once: bool  # no two source rows match one stored row
 
     def matched(self, clauses: Sequence[Clause], with_others: bool) -> DecidedRows:
-        """The pairs that match; with others, stored rows without a match as well.
+        """The matching pairs; with others, also stored rows without a match, which no clause takes.
 
-        Args:
-            clauses: on the pairs; without any, the stored rows alone are given.
-            with_others: what no source row matches is given too, and no clause takes it.
+        Without clauses it gives the stored rows alone.
         """
         if not clauses:
             rows = self._stored() if with_others else self._join(self._stored(), "left_semi")
@@ -192,7 +162,7 @@ class Sides:
         return DecidedRows(_decided(self.others(), clauses), clauses, "")
 
     def others(self) -> DataFrame:
-        """The source rows that match no stored row, as they are."""
+        """The source rows that match no stored row, unchanged."""
         source = self.source.alias(self.alias)
         return source.join(self._stored(), expression(self.on), "left_anti")
 
@@ -205,13 +175,13 @@ class Sides:
 
 
 def decide(stored: DataFrame, target: str, clauses: Sequence[Clause]) -> DecidedRows:
-    """Stored rows by themselves, as `delete from` and `update` see them."""
+    """Decide on stored rows without a source, as `delete from` and `update` do."""
     rows = _decided(stored.alias(target), clauses)
     return DecidedRows(rows, clauses, target, stored.columns)
 
 
 def where_any(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
-    """The rows for which one of some conditions is true; an empty one is true for every row."""
+    """The rows for which any condition is true; an empty one is true for every row."""
     if not all(conditions):
         return rows
     return rows.where(functools.reduce(lambda a, b: a | b, map(expression, conditions)))
@@ -235,7 +205,7 @@ def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = 
 
 def expression(text: str) -> Column:
     """Read an SQL expression."""
-    return F.expr(f"({text}\n)")  # the line break ends a comment that it may end with
+    return F.expr(f"({text}\n)")  # the line break ends a trailing comment
 
 
 def _of(side: str, name: str) -> Column:

@@ -1,4 +1,4 @@
-"""Rows told apart by keys and conditions, and what has to be known of the keys."""
+"""Finds rows by keys and conditions, and checks the keys."""
 
 from __future__ import annotations
 
@@ -25,17 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _COUNT = "__ktk_count"
-# Spark groups NaN with NaN and -0.0 with 0.0; Arrow does not, and has no groups of nested values.
+# Spark groups NaN with NaN and -0.0 with 0.0; Arrow does not, and cannot group nested values.
 _SPARKS_OWN = (FloatType, DoubleType, StructType, ArrayType, MapType)
 
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
-    """Split rows into those for which a condition is true, and those where it is not.
-
-    Args:
-        rows: any frame with the condition's columns.
-        condition: any condition; where it is unknown, it is not true.
-    """
+    """Split rows into those where a condition is true, and those where it is false or unknown."""
     true = F.coalesce(F.expr(to_sql(condition)), F.lit(False))
     return rows.where(true), rows.where(~true)
 
@@ -43,7 +38,7 @@ def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFr
 def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key another row has; null matches nothing."""
     joined = rows.join(select_names(others, keys), list(keys), "left_semi")
-    return select_names(joined, rows.columns)  # Spark put the keys first
+    return select_names(joined, rows.columns)  # Spark puts the keys first
 
 
 def union_by_name(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -52,13 +47,13 @@ def union_by_name(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 
 def types_of_union(old: pa.Schema, new: DataFrame) -> pa.Schema:
-    """The columns of two kinds of rows together, in the types that Spark casts both to."""
+    """The columns of two frames together, in the types to which Spark casts both."""
     rows = empty_frame(new.sparkSession, spark_schema(old))
     return arrow_schema(union_by_name(rows, new).schema)
 
 
 def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Table, pa.Array]:
-    """Collect different keys, no more than asked for, and the number of rows of each."""
+    """Collect distinct keys, up to a limit, with the number of rows of each."""
     columns = list(map(quote_identifier, keys))
     plain = select_names(rows, keys)
     if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
@@ -81,7 +76,7 @@ def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
 
 
 def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object], int] | None:
-    """A key without nulls that occurs in several rows, and in how many; None if there is none."""
+    """A key without nulls that occurs in several rows, and their number; None without one."""
     columns = list(map(quote_identifier, keys))
     for key in columns:
         rows = rows.where(f"{key} is not null")

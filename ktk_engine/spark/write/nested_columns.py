@@ -1,4 +1,4 @@
-"""Nested columns as a dataset has them: order of fields, and types of what is always empty."""
+"""Nested columns as a dataset has them: the order of fields, and types of always empty parts."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ _NESTED = (st.ArrayType, st.MapType, st.StructType)
 
 
 def with_known_parts(frame: DataFrame, known: Mapping[str, pa.DataType]) -> DataFrame:
-    """Bring the fields of structs into the order that is known, since Spark joins them by place.
+    """Put the fields of structs into the known order, since Spark matches them by position.
 
     All parts may be null then (decision 32): PySpark refuses a null struct whose fields may not,
-    and Arrow a null type that may not. The keys of `map()`, which have no type, take the known
-    one, or are texts.
-
-    Args:
-        frame: the rows.
-        known: column -> the type that is known of it.
+    and Arrow a null type that may not. The keys of `map()`, which have no type, get the known one,
+    or text.
     """
     types = {}
     for field in frame.schema.fields:
@@ -41,7 +37,7 @@ def with_known_parts(frame: DataFrame, known: Mapping[str, pa.DataType]) -> Data
 
 
 def _like(given: st.DataType, known: pa.DataType) -> st.DataType:
-    """A type with the fields in the order that is known, nullable, and keys with a type."""
+    """A type with fields in the known order, nullable, and with a type for keys."""
     known = unwrap(known)
     if isinstance(given, st.ArrayType):
         element = _like(given.elementType, known.value_type if is_list(known) else pa.null())
@@ -60,7 +56,7 @@ def _like(given: st.DataType, known: pa.DataType) -> st.DataType:
             if set(types) == set(fields) and len(fields) == len(given.fields):
                 order = list(types)
         if len(fields) < len(given.fields):
-            return given  # a name that occurs twice is refused
+            return given  # a repeated name is refused
         null = pa.null()
         return st.StructType(
             [st.StructField(n, _like(fields[n].dataType, types.get(n, null))) for n in order]

@@ -1,4 +1,4 @@
-"""The rows of a query under the names and types of the table that they are inserted into."""
+"""The rows of a query under the names and types of the table that gets them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,11 @@ if TYPE_CHECKING:
 
 
 def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Give rows the columns of a table, as SQL does it: by position.
+    """Assign rows to a table's columns by position, as SQL does; columns without a value are null.
 
-    Fields of structs go by their names: tables keep no order of them.
-
-    Args:
-        rows: as many columns as there are names.
-        names: the table's column that each of them fills.
-        schema: the table's columns; those that are not filled are null.
-
-    Raises:
-        TypeClassError: a value has no class.
-        ConfigurationError: a struct has other fields than its column.
+    Fields of structs are matched by name, because tables do not keep their order. Raises a
+    `TypeClassError` if a value has no class, or a `ConfigurationError` if a struct has other fields
+    than its column.
     """
     given = rows.toDF(*names)
     types = {field.name: spark_type(field.type) for field in schema}
@@ -49,7 +42,7 @@ def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
     """Refuse values that a cast to the table's types would change."""
     seen, texts = arrow_schema(given.schema), []
     for field, found in zip(given.schema.fields, seen, strict=True):
-        # Which rule compares a text is no matter of its letters.
+        # A collation decides how texts compare, not which characters they have.
         is_text = isinstance(field.dataType, StringType) and field.name in types
         texts.append(found.with_type(pa.string()) if is_text else found)
         check_fields(field.dataType, types[field.name], field.name)
@@ -59,5 +52,5 @@ def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
 
 
 def rows_twice(rows: DataFrame, marker: str) -> DataFrame:
-    """Give each row twice, told apart by a column more: false, then true."""
+    """Give each row twice, with an additional column: false, then true."""
     return rows.withColumn(marker, F.lit(False)).unionAll(rows.withColumn(marker, F.lit(True)))

@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_rule(rows: DataFrame, rule: str) -> None:
-    """Let Spark look at a rule, without running anything.
+    """Analyze a rule, a boolean SQL expression, without running it.
 
-    Args:
-        rows: a frame with the columns of the rule.
-        rule: an SQL expression that is true, false or null for a row.
-
-    Raises:
-        ConfigurationError: with what Spark finds wrong.
+    Raises a `ConfigurationError` with Spark's error.
     """
     try:
         rows.where(_broken(rule))
@@ -47,5 +42,5 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rule: str) -> Column:
-    # The line break ends a comment that the expression may end with.
+    # The line break ends a trailing comment of the expression.
     return ~F.expr(f"({rule}\n)")

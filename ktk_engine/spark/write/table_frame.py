@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 
 
 def table_frame(session: SparkSession, table: pa.Table) -> DataFrame:
-    """Give a table's rows to Spark; each column takes the container of its class.
+    """Give a table to Spark in a session in UTC; each column takes the container of its class.
 
-    Args:
-        session: a session in UTC.
-        table: any table.
-
-    Raises:
-        TypeClassError: Spark has no type for a column.
-        DataError: a column holds values that Spark's type cannot hold exactly.
+    Raises a `TypeClassError` if Spark has no type for a column, or a `DataError` if Spark's type
+    cannot hold a value exactly.
     """
     schema = spark_schema(table.schema)
     containers = []
@@ -39,14 +34,7 @@ def table_frame(session: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def types_beyond_spark(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Give the columns whose class gets lost in Spark: unsigned integers and zones.
-
-    Args:
-        schema: a table's columns.
-
-    Returns:
-        Column -> its type.
-    """
+    """Give the types of columns whose class gets lost in Spark: unsigned integers and zones."""
     seen = arrow_schema(spark_schema(schema))
     return {
         field.name: field.type

@@ -1,4 +1,4 @@
-"""The rows of dbt's staging table of a snapshot, as versions to be closed and to be added."""
+"""The rows of dbt's staging table of a snapshot, as versions to close and to add."""
 
 from __future__ import annotations
 
@@ -28,24 +28,21 @@ _TAKEN = "__ktk_taken"
 
 
 def new_versions(staged: DataFrame) -> DataFrame:
-    """The versions to be added, without the columns that only dbt's staging table has."""
+    """The versions to add, without the columns that only dbt's staging table has."""
     rows = staged.where(F.col(CHANGE_TYPE) == "insert")
     return select_names(rows, [name for name in staged.columns if not _STAGED.fullmatch(name)])
 
 
 def closed_versions(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
-    """The versions to be closed, and until when they held."""
+    """The versions to close, with the end of their validity."""
     rows = staged.where(F.col(CHANGE_TYPE).isin("update", "delete"))
     return select_names(rows, (scd_id, valid_to))
 
 
 def with_stored_times(rows: DataFrame, schema: pa.Schema, names: Collection[str]) -> DataFrame:
-    """Assign times to the stored kind: a date stays a date where dbt mixes in the present time.
+    """Cast times to the stored kind: a date stays a date where dbt mixes in the current time.
 
-    Args:
-        rows: any frame.
-        schema: the stored columns.
-        names: the columns in question; those of other kinds are left to the gate.
+    Other kinds are left to the gate.
     """
     stored = {name: spark_type(schema.field(name).type) for name in names}
     times = [field.name for field in rows.schema.fields if isinstance(field.dataType, _TIMES)]
@@ -54,14 +51,7 @@ def with_stored_times(rows: DataFrame, schema: pa.Schema, names: Collection[str]
 
 
 def with_new_ids(rows: DataFrame, taken: DataFrame, scd_id: str, now: str) -> DataFrame:
-    """Give rows whose id is taken another one, made of the id and a time.
-
-    Args:
-        rows: new versions.
-        taken: versions with the ids that are taken.
-        scd_id: the column of ids.
-        now: the time as text.
-    """
+    """Replace ids that are taken already, by new ones made from the id and the time `now`."""
     ids = taken.select(column(scd_id).alias(_TAKEN)).distinct()
     joined = rows.join(ids, column(scd_id) == F.col(_TAKEN), "left")
     other = F.md5(F.concat(column(scd_id), F.lit(f"|{now}")))
@@ -75,16 +65,7 @@ def rows_with_value(rows: DataFrame, name: str, value: object) -> DataFrame:
 
 
 def constant(session: SparkSession, expression: str, type_: pa.DataType) -> object:
-    """Compute a SQL expression without columns.
-
-    Args:
-        session: computes it.
-        expression: SQL text.
-        type_: the class of the result.
-
-    Returns:
-        The value as Arrow gives it to Python.
-    """
+    """Compute a SQL expression without columns as a value of a type class."""
     value = F.expr(expression).cast(spark_type(type_)).alias("value")
     with spark_job():
         return collect_table(session.range(1).select(value))["value"][0].as_py()

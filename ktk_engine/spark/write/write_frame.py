@@ -35,14 +35,9 @@ _REPORT_DDL = (
 
 
 def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
-    """Write the rows of a frame.
+    """Write a frame with the columns of `job.schema` in any order.
 
-    Args:
-        frame: columns of `job.schema` by name, in any order.
-        job: where and how.
-
-    Returns:
-        The report of all tasks whose results were collected; only these files may be committed.
+    The report has all tasks whose results were collected; commit only these files.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,9 +46,9 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
         context = TaskContext.get()
         if context is None:  # Sail's server, which does not keep rows sorted either
             raise SessionError(
-                "This server of Spark Connect cannot write files: its tasks are told nothing of "
-                "themselves. Hand over the rows as Arrow (frame.toArrow()), and they are written "
-                "by this process, or take a server of Spark's own. Nothing was written."
+                "This server of Spark Connect cannot write files: its tasks do not know "
+                "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
+                "process, or use a server of Apache Spark. Nothing was written."
             )
         return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 
@@ -67,7 +62,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
 
 def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
-    """Refuse files in a folder of another machine, which has the same path there."""
+    """Refuse files in a folder of another machine that has the same path there."""
     if job.store.is_remote or not keys or job.store.exists(keys[0]):
         return
     raise SessionError(
@@ -80,8 +75,8 @@ def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
 def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
     """Bring equal partitions and cells together, sorted.
 
-    Equal partition values may differ in their physical type, and then Spark would deal their rows
-    to several tasks: so they are cast to the type that readers will declare.
+    Equal partition values may differ in their physical type, and Spark would then distribute their
+    rows to several tasks. So they are cast to the type that readers will declare.
     """
     types = {name: spark_type(job.schema.field(name).type) for name in job.partition_keys}
     dealt = _dealt(select_names(with_types(frame, types), job.schema.names), job)
@@ -90,7 +85,7 @@ def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
 
 
 def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
-    """Deal the rows to tasks: those of a partition, of a bucket or of a cell to the same one."""
+    """Distribute rows so that those of a partition, a bucket or a cell go to the same task."""
     by = [column(name) for name in job.partition_keys or job.cell_columns]
     if job.num_buckets > 1:
         bucket = F.pmod(F.hash(*map(column, job.bucket_by)), F.lit(job.num_buckets))
@@ -102,9 +97,9 @@ def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
 
 
 def _enough_tasks(frame: DataFrame) -> int | None:
-    """How many tasks do for the few rows of a union of many queries; None for as many as there are.
+    """How many tasks are enough for the few rows of a union of many queries; None for as is.
 
-    Each of them has a task of its own, however few rows it gives: a file a query.
+    Each query has a task of its own, however few rows it gives, and each task writes a file.
     """
     client = client_of(frame.sparkSession)
     return client.parallelism if client.needs_few_tasks(frame) else None

@@ -1,8 +1,8 @@
 """Adds, drops and renames columns of a dataset, in this process.
 
-A data file is read by the names of its columns, by Kartothek too. So files are written again where
-a name changes or goes: then no reader sees the old one, and a column that is added later under that
-name does not bring the old values back.
+Readers, Kartothek's included, find the columns of a data file by name. Files are therefore
+rewritten when a name changes or goes: no reader sees the old column, and a column added later under
+that name does not bring the old values back.
 """
 
 from __future__ import annotations
@@ -34,22 +34,12 @@ from ktk_engine.write.write_mode import WriteMode
 def alter_columns(
     staging: Staging, uuid: str, changes: ColumnChanges, known: MetadataCache
 ) -> bool:
-    """Change the columns of a dataset.
+    """Change the columns of a dataset, and say whether there was anything to change.
 
-    Args:
-        staging: the commit that it is part of.
-        uuid: the dataset.
-        changes: what becomes of its columns.
-        known: what is known of the store's files.
-
-    Returns:
-        Whether there was anything to change: a column already holds every value of its class.
-
-    Raises:
-        ConfigurationError: a column does not exist, cannot change like this, or its new name is
-            taken.
-        TypeClassError: no column may be called so, or be of this type.
-        LocalEngineError: the rows do not fit into memory piece by piece.
+    A type of the same class changes nothing: a column already holds every value of its class.
+    Raises a `ConfigurationError` for columns that do not exist or cannot change like this and for
+    names that are taken, a `TypeClassError` for names and types that no column can have, and a
+    `LocalEngineError` if a piece does not fit into memory.
     """
     state = staging.state
     base = state.snapshot(uuid)
@@ -71,10 +61,10 @@ def alter_columns(
 def _is_read_as_it_is(
     state: State, base: Snapshot, changes: ColumnChanges, known: MetadataCache
 ) -> bool:
-    """Whether the present files give the rows after the changes, to each reader.
+    """Whether every reader gets the changed rows from the present files.
 
-    Ours read null where a file lacks a column. Kartothek's do so for a table, but ask the files of
-    a cube for each column by name, and fail.
+    Our readers give null where a file lacks a column. Kartothek does so for a table. For a cube, it
+    asks the files for each column by name, and fails.
     """
     if changes.drop or changes.rename or (changes.add and state.scope.cube):
         return False
@@ -87,7 +77,7 @@ def _is_read_as_it_is(
 def _check(
     state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema, staging: Staging
 ) -> None:
-    """Let the gate look at the columns as they would be."""
+    """Check the columns after the changes at the gate."""
     target = _target(base, changes)
     check_write(schema, target, state, WriteMode("append"), WriteContext(staging.history))
 
@@ -105,12 +95,12 @@ def _target(base: Snapshot, changes: ColumnChanges) -> Target:
 def _rewrite(
     staging: Staging, base: Snapshot, changes: ColumnChanges, known: MetadataCache
 ) -> None:
-    """Write all rows again, each as it is but for the changes."""
+    """Write all rows again, with the changes and otherwise as they are."""
     state = staging.state
     present = present_rows(state, base, known.footers)
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
-    # Whatever row is added meanwhile has the old columns.
+    # A row that another commit adds meanwhile has the old columns.
     retained = WriteMode("files", base.files, reads=((),), verb="alter")
     context = WriteContext(staging.history)
     write = check_write(schema, _target(base, changes), state, retained, context)
@@ -123,7 +113,7 @@ def _rewrite(
 def _changed(
     rows: pa.RecordBatchReader, changes: ColumnChanges, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with the columns that they are to have; those that are new are null."""
+    """Give rows the changed columns; new columns are null."""
     kept = [name for name in rows.schema.names if name not in changes.drop]
     for batch in rows:
         columns = [batch[name] for name in kept]
@@ -133,26 +123,15 @@ def _changed(
 
 @dataclass(frozen=True)
 class _Altered:
-    """What is known of a dataset's columns, after changes.
+    """The dataset's change in the commit."""
 
-    Attributes:
-        started: the dataset as the changes found it.
-        changes: the changes.
-        schema: its columns after them.
-        written: whether rows were written again, which has its own eye on other commits.
-    """
-
-    started: Snapshot
+    started: Snapshot  # as the changes found the dataset
     changes: ColumnChanges
-    schema: pa.Schema
-    written: bool = False
+    schema: pa.Schema  # of all columns, after the changes
+    written: bool = False  # whether rows were rewritten: that write detects conflicts itself
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        """Give the dataset's new snapshot.
-
-        Raises:
-            CommitConflictError: another commit removed it, or changed its columns.
-        """
+        """Give the new snapshot; raises a `CommitConflictError` if columns changed meanwhile."""
         if base is None or not (self.written or base.schema == self.started.schema):
             raise CommitConflictError(
                 f"Dataset {self.started.uuid} was removed, or had its columns changed, meanwhile. "

@@ -1,4 +1,4 @@
-"""Changes of a dataset's columns, and which of them are possible."""
+"""Changes of a dataset's columns, and checks that they are possible."""
 
 from __future__ import annotations
 
@@ -21,20 +21,15 @@ from ktk_engine.types.type_class import class_name, normalize, unwrap
 
 @dataclass(frozen=True)
 class ColumnChanges:
-    """What becomes of the columns of a dataset; all names but the new ones are those it has.
+    """Changes of a dataset's columns; all names are the present ones, except for new names."""
 
-    Attributes:
-        add: new column -> its type; null in all rows that there are.
-        drop: columns that go, with their values.
-        rename: column -> its new name.
-        types: column -> the type whose values it is to hold.
-        comments: column, by the name that it is to have -> what is said of it.
-    """
-
+    # Column -> type; null in all present rows.
     add: Mapping[str, pa.DataType] = field(default_factory=dict)
-    drop: tuple[str, ...] = ()
-    rename: Mapping[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()  # columns and their values
+    rename: Mapping[str, str] = field(default_factory=dict)  # column -> new name
+    # Column -> the type whose values it is to hold.
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    # Column, by its new name -> comment.
     comments: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -47,10 +42,9 @@ class ColumnChanges:
         return ", ".join(said)
 
     def of(self, base: Snapshot) -> ColumnChanges:
-        """The same changes with names as a dataset has them, as SQL ignores letter case.
+        """Spell the names as the dataset does; SQL ignores letter case.
 
-        Raises:
-            ConfigurationError: it has no such column, or the column cannot change like this.
+        Raises a `ConfigurationError` if a column does not exist or cannot change like this.
         """
         found = replace(
             self,
@@ -64,11 +58,7 @@ class ColumnChanges:
         return found
 
     def schema(self, columns: pa.Schema) -> pa.Schema:
-        """Give the columns of a schema after the changes, in its order; the new ones come last.
-
-        Args:
-            columns: all columns, in the types of their classes or of files.
-        """
+        """Apply the changes to a schema of all columns; new columns come last."""
         fields = [
             pa.field(self.rename.get(item.name, item.name), self._type(item))
             for item in columns
@@ -77,20 +67,19 @@ class ColumnChanges:
         return pa.schema([*fields, *(pa.field(name, t) for name, t in self.add.items())])
 
     def _type(self, item: pa.Field) -> pa.DataType:
-        """Only a column without any value takes another type; others hold every one of it."""
+        """Only a column without values takes another type; others hold all values of the class."""
         wanted = self.types.get(item.name)
         return item.type if wanted is None or not pat.is_null(unwrap(item.type)) else wanted
 
     def renamed(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Give names of columns after the changes, without those that go."""
+        """Give names of columns after the changes, without dropped ones."""
         return tuple(self.rename.get(name, name) for name in names if name not in self.drop)
 
 
 def column_of(base: Snapshot, name: str) -> str:
-    """Find a column by its name, or by its name in other letter case.
+    """Find a column by its name, ignoring letter case.
 
-    Raises:
-        ConfigurationError: there is none; the message has the nearest.
+    Raises a `ConfigurationError` with the nearest name if there is none.
     """
     names = base.schema.names
     if (found := find_name(name, names)) is not None:
@@ -102,7 +91,7 @@ def column_of(base: Snapshot, name: str) -> str:
 
 
 def _check_free(base: Snapshot, names: Iterable[str]) -> None:
-    """Refuse to drop or rename what paths, addresses or constraints are made of."""
+    """Refuse to drop or rename columns of partitions, cells or constraints."""
     constraints = [Constraint.of(item) for item in base.properties.get(CONSTRAINTS, ())]
     for name in sorted(names):
         reason = ""
@@ -119,7 +108,7 @@ def _check_free(base: Snapshot, names: Iterable[str]) -> None:
                 )
             )
         for constraint in constraints:
-            # What a check names, Spark alone can tell.
+            # Only Spark knows which columns a check names.
             if name in constraint.columns or constraint.kind == "check":
                 raise ConfigurationError(
                     Message(
@@ -131,7 +120,7 @@ def _check_free(base: Snapshot, names: Iterable[str]) -> None:
 
 
 def _check_new_names(base: Snapshot, changes: ColumnChanges) -> None:
-    """Refuse names that are taken, in whatever letter case."""
+    """Refuse names that are taken, in any letter case."""
     kept = [n for n in base.schema.names if n not in changes.drop and n not in changes.rename]
     taken = {Identifier(name): name for name in kept}
     for name in (*changes.rename.values(), *changes.add):
@@ -144,7 +133,7 @@ def _check_new_names(base: Snapshot, changes: ColumnChanges) -> None:
 
 
 def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:
-    """Refuse types of another class; one of the same class holds nothing that is not held."""
+    """Refuse types of another class; another type of the same class changes nothing."""
     for name, wanted in types.items():
         present = base.schema.field(name).type
         found = mismatch(present, wanted, name)
@@ -160,7 +149,7 @@ def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:
 
 
 def widened(base: Snapshot, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """The columns to which another type makes a difference: those without any value so far."""
+    """The columns for which another type matters: those without any value so far."""
     return {
         name: normalize(t)
         for name, t in types.items()

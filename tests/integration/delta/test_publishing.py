@@ -400,7 +400,7 @@ def test_files_of_another_program_are_measured_and_read(store):
     face = Store(str(store.root))
     face._store = store
     face.write_table("t", more)
-    assert "nobody has looked at the types yet: store.relation('t').publish()" in problem(store)
+    assert "are not known yet: store.relation('t').publish()" in problem(store)
     assert READERS["arrow"](url_of(store)).num_rows == 2
     publish_datasets(store, "t")
     assert (READERS["arrow"](url_of(store)).num_rows, problem(store)) == (4, "")

@@ -118,7 +118,7 @@ def test_queries_ignore_letter_case(tmp_path):
     store.write_table("t", pa.table({"Flight": [1, 2], "größe": [3, 4], "v": [5, 6]}))
     rows = store.table("t").query(["FLIGHT", "GRÖßE", "v"]).to_arrow()
     assert rows.column_names == ["Flight", "größe", "v"]
-    with pytest.raises(QueryError, match="asked for twice: Flight"):
+    with pytest.raises(QueryError, match="named twice: Flight"):
         store.table("t").query(["flight", "Flight"])
     with pytest.raises(QueryError, match="no column `flights`"):
         store.table("t").query(["flights"])

@@ -57,7 +57,7 @@ def test_info_shows_large_indices_and_documents(store, ktk):
     assert said in text
     assert "documents" not in text
     publish_documents(store, "nyc", wanted=False)
-    assert "no documents for Kartothek, as was asked for" in ktk("info", "nyc").stdout
+    assert "no documents for Kartothek, as set" in ktk("info", "nyc").stdout
 
 
 def test_info_as_json(store, ktk):

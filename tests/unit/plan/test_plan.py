@@ -122,7 +122,7 @@ def test_unknown_columns(cube):
         cube.plan(["delai"])
     with pytest.raises((QueryError, ConditionError), match="gust"):
         cube.plan(["delay"], "gusts > 3")
-    with pytest.raises(QueryError, match="asked for twice: delay"):
+    with pytest.raises(QueryError, match="named twice: delay"):
         cube.plan(["delay", "delay"])
     with pytest.raises(QueryError, match="at least one column"):
         cube.plan([])

@@ -28,19 +28,12 @@ _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
 @dataclass(frozen=True)
 class ConfigReader:
-    """The configuration of one model.
-
-    Attributes:
-        model: the model's name, for messages.
-        config: all of its configuration.
-        columns: its columns in YAML, by name.
-        file: the YAML file; empty if there is none.
-    """
+    """The configuration of one model."""
 
     model: str
     config: Mapping[str, Any]
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    file: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)  # in YAML, by name
+    file: str = ""  # the YAML file; empty if there is none
 
     def refuse(self, key: str, message: str) -> DbtConfigError:
         """Make the error for a key."""
@@ -64,7 +57,7 @@ class ConfigReader:
         return names
 
     def without_index(self, role: str | None) -> tuple[str, ...]:
-        """Dimension columns of a seed dataset that get no index: named ones, or all of them."""
+        """Dimension columns of a seed dataset without an index: named ones, or all of them."""
         said, named = self.config.get("index_dimensions"), self.names("suppress_index_on")
         if said is None:
             return named
@@ -86,7 +79,7 @@ class ConfigReader:
         return self.names("dimension_columns") if said == "never" else ()
 
     def cube_role(self, materialized: str) -> str | None:
-        """What a CSV, a snapshot or an incremental model is in a cube, if it is put into one."""
+        """The role in a cube of a CSV, a snapshot or an incremental model, if it is in one."""
         if materialized not in WITH_ROLE or not self.config.get("cube"):
             return None
         role = self.config.get("cube_role")
@@ -102,7 +95,7 @@ class ConfigReader:
         return value
 
     def count(self, key: str) -> int | None:
-        """A whole number above 0; None if it is not given."""
+        """A whole number above 0; None if not given."""
         value = self.config.get(key)
         if value is None:
             return None
@@ -113,14 +106,14 @@ class ConfigReader:
         return int(value)
 
     def flag(self, key: str) -> bool:
-        """True or false; false if it is not given."""
+        """True or false; false if not given."""
         value = self.config.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.refuse(key, f"must be true or false, but is {value!r}.")
         return bool(value)
 
     def auto_compact(self) -> int | None:
-        """From how many files in a partition on; `true` leaves the number to us."""
+        """The number of files in a partition from which to compact; `true` takes the default."""
         value = self.config.get("auto_compact")
         if value is None or isinstance(value, bool):  # 1 would equal True
             return AUTO_COMPACT_FILES if value else None
@@ -133,7 +126,7 @@ class ConfigReader:
         return value
 
     def publish(self) -> tuple[str, ...] | None:
-        """Formats that every commit is published in; `none` is none, nothing leaves it as it is."""
+        """Formats in which every commit is published: `none` for none, None for no change."""
         value = self.config.get("publish")
         if value is None:
             return None
@@ -155,13 +148,13 @@ class ConfigReader:
     ) -> OnSchemaChange:
         """What happens to new and missing columns; plain tables follow dbt's own default."""
         if materialized == "snapshot":
-            return "append_new_columns"  # as dbt does it, whatever is configured
+            return "append_new_columns"  # as dbt does it, for any configuration
         if role is None:
             return self.on_schema_change({**unrendered, "on_schema_change": None})
         return self.on_schema_change(unrendered)
 
     def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
-        """What the model's own configuration says; dbt fills in `ignore` (decision 17)."""
+        """The model's own value, by default `fail`; dbt fills in `ignore` (decision 17)."""
         if "on_schema_change" not in unrendered:
             return "fail"
         value = self.config.get("on_schema_change") or "ignore"
@@ -198,7 +191,7 @@ class ConfigReader:
         return chosen
 
     def declared(self) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-        """Types that the YAML gives to columns, and texts there that name no type."""
+        """Types of columns in YAML, and texts there that are no type."""
         types, others = {}, {}
         for name, column in self.columns.items():
             text = getattr(column, "data_type", None)
@@ -213,11 +206,7 @@ class ConfigReader:
         return types, others
 
     def refuse_types(self, texts: Mapping[str, str]) -> None:
-        """Refuse what is declared as a type and names none.
-
-        Raises:
-            DbtConfigError: there is one.
-        """
+        """Raise a `DbtConfigError` for what is declared as a type and is none."""
         for name, text in texts.items():
             try:
                 parse_type(text)
@@ -230,5 +219,5 @@ class ConfigReader:
 
 
 def declared_in(patch_path: str | None) -> str:
-    """The YAML file of a node, without dbt's name of the project; empty if there is none."""
+    """The YAML file of a node, without dbt's name of the project; empty without one."""
     return str(patch_path or "").rpartition("://")[2]

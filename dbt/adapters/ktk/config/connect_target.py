@@ -20,7 +20,7 @@ _PORT = 15002  # PySpark's own default
 # PySpark's form; a host may be an IPv6 address in brackets.
 _ADDRESS = re.compile(r"sc://(\[[^\]/;]+\]|[^\[\]:/;@?#]+)(?::(\d+))?(?:/(?:;(.*))?)?")
 _SHORT = "sc://host:15002/;token=..."
-# What a Spark is started with; a session on a server that runs cannot have it otherwise.
+# Settings for the start of Spark; a session on a running server cannot change them.
 _OF_THE_SERVER = (
     *("app", "archives", "authenticate", "connect", "cores", "default", "deploy", "driver"),
     *("dynamicAllocation", "eventLog", "executor", "executorEnv", "files", "hadoop", "io", "jars"),
@@ -32,28 +32,18 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True)
 class ConnectTarget:
-    """A server of Spark Connect, as PySpark names it.
+    """A server of Spark Connect, as PySpark names it."""
 
-    Attributes:
-        host: its name or address; one of IPv6 without brackets.
-        port: where it listens.
-        parameters: what is sent with each call, the token among them: shown nowhere.
-    """
-
-    host: str
+    host: str  # name or address; one of IPv6 without brackets
     port: int = _PORT
+    # of each call, with the token: never shown
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, remote: str, said_by: str) -> Self:
-        """Read an address of PySpark's.
+        """Read an address such as `sc://spark.example:15002/;token=...`.
 
-        Args:
-            remote: for instance `sc://spark.example:15002/;token=...`.
-            said_by: what says it, for messages.
-
-        Raises:
-            ValidationError: it is none; the message does not repeat it, since it may hold a token.
+        The `ValidationError` of a wrong one does not repeat it, since it may hold a token.
         """
         match = _ADDRESS.fullmatch(remote.strip())
         if match is None:
@@ -75,12 +65,12 @@ class ConnectTarget:
 
     @property
     def url(self) -> str:
-        """What PySpark takes. It holds the token."""
+        """The URL for PySpark, with the token."""
         return self._with({key: quote(value, safe="") for key, value in self.parameters.items()})
 
     @property
     def shown(self) -> str:
-        """What people may see of that."""
+        """The URL without secrets."""
         open_ = ("use_ssl",)
         return self._with({k: v if k in open_ else "***" for k, v in self.parameters.items()})
 
@@ -93,7 +83,7 @@ class ConnectTarget:
         return f"sc://{host}:{self.port}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave out of pickles what is secret."""
+        """Leave secrets out of pickles."""
         return type(self), (self.host, self.port)
 
     @property
@@ -103,17 +93,17 @@ class ConnectTarget:
 
     @property
     def token(self) -> str:
-        """What lets one in; empty if nothing is needed."""
+        """The token; empty if the server needs none."""
         return self.parameters.get("token", "")
 
     @property
     def use_ssl(self) -> str:
-        """What is said of TLS: `true`, `false`, or nothing."""
+        """The parameter for TLS: `true`, `false`, or empty."""
         return self.parameters.get("use_ssl", "").lower()
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is a name of this machine's own network."""
+    """Whether a host is this machine, by its loopback names and addresses."""
     if host.lower() == "localhost":
         return True
     try:
@@ -123,17 +113,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:
-    """Read where the Spark of a profile is.
+    """Read the server from a profile's settings; None if Spark runs in dbt's process.
 
-    Args:
-        values: the profile's `method`, `host`, `port`, `token`, `use_ssl` and `remote`, None for
-            what it does not say.
-
-    Returns:
-        The server; None if Spark runs in dbt's process.
-
-    Raises:
-        ValidationError: they contradict each other, or are wrong.
+    Raises a `ValidationError` if they contradict each other, or are wrong.
     """
     said = {key: value for key, value in values.items() if value not in (None, "")}
     method = said.pop("method", CONNECT if os.environ.get(_REMOTE) and not said else SESSION)
@@ -195,7 +177,7 @@ def _of_keys(said: Mapping[str, Any]) -> ConnectTarget:
 
 
 def _check_token(target: ConnectTarget) -> None:
-    """Refuse a token that PySpark would send otherwise than the profile says."""
+    """Refuse a token that PySpark would send in another way than the profile says."""
     if not target.token or target.use_ssl == "true" or target.host == "localhost":
         return
     if target.is_here:
@@ -213,8 +195,7 @@ def _check_token(target: ConnectTarget) -> None:
 def settings_problem(settings: Mapping[str, str]) -> str:
     """Say which settings a session on a server cannot have; empty if it may have all.
 
-    Args:
-        settings: of the profile. What only the server knows, it is asked later.
+    dbt checks settings that only the server knows later.
     """
     if has_metastore(settings):
         return (

@@ -21,31 +21,18 @@ _LIMITED = re.compile(
 
 @dataclass(frozen=True)
 class ModelConstraints:
-    """The constraints of one model.
+    """The constraints of one model."""
 
-    Attributes:
-        verified: those that every write verifies.
-        unchecked: what to warn of: constraints that are accepted and not checked.
-    """
-
-    verified: tuple[Constraint, ...] = ()
-    unchecked: tuple[str, ...] = ()
+    verified: tuple[Constraint, ...] = ()  # by every write
+    unchecked: tuple[str, ...] = ()  # warnings of constraints that are accepted and not checked
 
 
 def parse_constraints(
     model: str, columns: Mapping[str, Any], own: Iterable[Any]
 ) -> ModelConstraints:
-    """Read the constraints of columns and of the model itself.
+    """Read the constraints of a model's columns and its `own`, with `varchar(3)` as one of length.
 
-    A `varchar(3)` is one, too: a text of more than three characters breaks it.
-
-    Args:
-        model: its name, for messages.
-        columns: its columns in YAML, by name.
-        own: the model's own constraints.
-
-    Raises:
-        DbtConfigError: a constraint without what its type needs.
+    Raises a `DbtConfigError` if a constraint lacks what its type needs.
     """
     verified: dict[Constraint, None] = dict.fromkeys(_limits(columns))
     unchecked: list[str] = []

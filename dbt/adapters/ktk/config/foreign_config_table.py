@@ -1,9 +1,10 @@
-"""Configs that users of other adapters know, and what becomes of each here.
+"""Configs of other adapters, and what this adapter does with each.
 
-`foreign_configs.py` acts on this table. docs/familiar-configs.md shows it, which a test compares.
+`foreign_configs.py` acts on this table. docs/familiar-configs.md shows it, and a test compares the
+two.
 
-A config is *refused* if it promises something of what is stored, where, how long, or for whose
-eyes. It is a *warning* if rows and their readers are the same without it, because it only says how
+A config is *refused* if it promises something about what is stored, where, how long, or who may see
+it. It is a *warning* if rows and their readers are the same without it, because it only says how
 another engine does its work. One that is *always so* or carried out needs no word.
 """
 
@@ -17,28 +18,19 @@ CommitStatus = Literal["carried out", "always so", "mapped", "noted", "warning",
 
 @dataclass(frozen=True)
 class FamiliarConfig:
-    """One config.
-
-    Attributes:
-        key: its name.
-        adapters: where it is known from.
-        fate: `carried out` as it is, `always so` here, `mapped` to the config `instead`, `noted` in
-            the user metadata of the dataset, a `warning` when the model runs, or `refused`.
-        why: what holds here, as a clause.
-        instead: what to do or use; the config itself for what is mapped.
-        fine: values that ask for nothing that is not so already.
-        likewise: values that name another engine's tables, which have nothing that tables here
-            lack: a warning once a run.
-        of_tables: whether it means nothing, in any adapter, for what stores no rows.
-    """
+    """One config."""
 
     key: str
-    adapters: str
+    adapters: str  # those that have it
+    # `carried out` as it is, `always so` here, `mapped` to the config `instead`, `noted` in the
+    # user metadata of the dataset, a `warning` when the model runs, or `refused`
     fate: CommitStatus
-    why: str
-    instead: str = ""
-    fine: tuple[str, ...] = ()
-    of_tables: bool = True
+    why: str  # what holds here, as a clause
+    instead: str = ""  # what to do or use; for `mapped` the config itself
+    fine: tuple[str, ...] = ()  # values that request only what is always so
+    of_tables: bool = True  # means nothing, in any adapter, for models that store no rows
+    # values that name another engine's tables, whose features tables here have too: a warning
+    # once per run
     likewise: tuple[str, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """Acts on configs of other adapters, as `foreign_config_table.py` says.
 
-None does nothing in silence: it is carried out, refused before anything is written, or a warning
-of the model's run.
+None is ignored silently: each is carried out, refused before anything is written, or a warning of
+the model's run.
 """
 
 from __future__ import annotations
@@ -21,57 +21,40 @@ from ktk_engine.errors import KtkError
 
 _ALL = tuple(item for group in FAMILIAR_CONFIGS.values() for item in group)
 KEYS = frozenset(item.key for item in _ALL)
-# Properties by these names are orders to another engine, which reads them from its own tables.
+# Properties with these names instruct another engine, which reads them from its own tables.
 _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
-# Whole mappings of properties; what else is noted is one entry, under its own name.
+# Whole mappings of properties; any other note is one entry under its own name.
 _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
 _INDEXES = "indexes"
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
-# Said once a run, by `warn_of_grants`.
+# `warn_of_grants` warns of it once per run.
 _ONCE = "grants"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What a config does not do.
+    """What a config does not do."""
 
-    Attributes:
-        about: what it is said once of in a run, for all models.
-        text: the warning.
-    """
-
-    about: str
+    about: str  # dbt warns of it once per run, for all models
     text: str
 
 
 @dataclass(frozen=True)
 class MappedConfig:
-    """A model's configuration in the words of this adapter.
+    """A model's configuration in the words of this adapter."""
 
-    Attributes:
-        config: all of it, with what is mapped under the names of this adapter.
-        metadata: what is to be noted of its dataset.
-    """
-
-    config: Mapping[str, Any]
-    metadata: Mapping[str, Any]
+    config: Mapping[str, Any]  # all of it, with mapped configs under this adapter's names
+    metadata: Mapping[str, Any]  # for the user metadata of the dataset
 
 
 def in_own_words(
     model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
 ) -> MappedConfig:
-    """Carry a model's foreign configs over, and refuse those that nothing here can carry out.
+    """Map a model's foreign configs, and refuse those that have no equivalent here.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        stored: whether it stores rows.
-        in_cube: whether it is a dataset of a cube.
-
-    Raises:
-        DbtConfigError: naming the config, why, and what to use instead.
+    `stored` says that it stores rows. The `DbtConfigError` names the config, why, and what to use.
     """
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
@@ -90,13 +73,7 @@ def in_own_words(
 
 
 def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
-    """Say which configs of a model do nothing, where rows and their readers are the same anyway.
-
-    Args:
-        model: its name.
-        config: its configuration.
-        stored: whether it stores rows.
-    """
+    """Warn of configs without effect, where rows and their readers are the same anyway."""
     found, in_cube = [], bool(config.get("cube"))
     for item, value in _given(config, stored):
         if item.fate == "refused":
@@ -117,7 +94,7 @@ def _said(model: str, item: FamiliarConfig, text: str) -> str:
 
 
 def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
-    """What a config of one model does not do, behind its name; empty if there is nothing to say."""
+    """What a config of one model does not do, after its name; empty for nothing to say."""
     if item.fate == "warning" and item.key != _ONCE:
         advice = f" {_sentence(item.instead)}" if item.instead else ""
         return f" does nothing: {item.why}.{advice}"
@@ -147,7 +124,7 @@ def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
 
 
 def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
-    """The foreign configs that ask for something."""
+    """The foreign configs with a value that requests something."""
     for item in _ALL:
         value = config.get(item.key)
         if value is None or value is False or value in ("", [], (), {}):
@@ -165,12 +142,12 @@ def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
 
 
 def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> None:
-    """Put a value under the name that it has here."""
+    """Put a value under this adapter's name."""
     name, _, option = item.instead.partition(".")
     known = own.get(name) or None
     if option:
         if known is not None and not isinstance(known, Mapping):
-            return  # refused by whoever reads the options
+            return  # the reader of the options refuses it
         options: Mapping[str, Any] = known or {}
         known, merged = options.get(option), {**options, option: value}
     else:
@@ -184,7 +161,7 @@ def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> N
 
 
 def _notes(model: str, item: FamiliarConfig, value: Any) -> Mapping[str, Any]:
-    """The entries of a dataset's metadata that a config asks for."""
+    """The metadata entries of a dataset that a config sets."""
     if item.key not in _PROPERTIES:
         return {item.key: value}
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""How a model's new rows meet the old ones: `incremental_strategy` and what belongs to it."""
+"""How a model's new rows meet the old ones: `incremental_strategy` and its related configs."""
 
 from __future__ import annotations
 
@@ -23,26 +23,17 @@ _WITH_PREDICATES = (*_BY_KEY, "replace_where")
 
 @dataclass(frozen=True)
 class Incremental:
-    """What an incremental run does.
-
-    Attributes:
-        strategy: the verb.
-        unique_key: columns by which a new row replaces an old one, for `merge` and
-            `delete+insert`.
-        update_columns: columns that a `merge` updates; None means all.
-        exclude_columns: columns that a `merge` does not update.
-        predicates: SQL that says which old rows may be replaced; for `replace_where`, which are.
-        clauses: what a `merge` does to which rows; None if the model does not say it.
-        event_time: the column whose window a batch of `microbatch` replaces.
-    """
+    """What an incremental run does."""
 
     strategy: Strategy
+    # columns by which a new row replaces an old one in `merge` and `delete+insert`
     unique_key: tuple[str, ...] = ()
-    update_columns: tuple[str, ...] | None = None
-    exclude_columns: tuple[str, ...] = ()
+    update_columns: tuple[str, ...] | None = None  # of a `merge`; None for all
+    exclude_columns: tuple[str, ...] = ()  # that a `merge` does not update
+    # SQL that says which old rows may be replaced; for `replace_where`, which are
     predicates: tuple[str, ...] = ()
-    event_time: str = ""
-    clauses: MergeClauses | None = None
+    event_time: str = ""  # column whose window a batch of `microbatch` replaces
+    clauses: MergeClauses | None = None  # of a `merge`; None without any in the model
 
 
 def parse_incremental(
@@ -50,15 +41,9 @@ def parse_incremental(
 ) -> Incremental:
     """Read what a model says of its incremental runs.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        cell_columns: partition and dimension columns of a cube's dataset: its key unless the
-            model names another; empty for a plain table.
-
-    Raises:
-        DbtConfigError: an unknown strategy, a missing key, or a setting that the strategy would
-            have to ignore.
+    `cell_columns` are the partition and dimension columns of a cube's dataset, its default key;
+    empty for a plain table. Raises a `DbtConfigError` for an unknown strategy, a missing key, or a
+    setting that the strategy would have to ignore.
     """
     unique_key = _names(model, config, "unique_key") or cell_columns
     strategy = _strategy(model, config, unique_key)
@@ -84,13 +69,13 @@ def parse_incremental(
 
 
 def replaces_partitions(config: Mapping[str, Any]) -> bool:
-    """Whether runs of a model replace the partitions that new rows have."""
+    """Whether runs of a model replace the partitions of new rows."""
     runs = config.get("materialized") == "incremental" or config.get("cube")
     return bool(runs) and config.get("incremental_strategy") == "insert_overwrite"
 
 
 def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]) -> Strategy:
-    """The strategy that is configured, or dbt's default."""
+    """The configured strategy, or dbt's default."""
     strategy = config.get("incremental_strategy") or "default"
     if strategy == "default":
         return "merge" if unique_key else "append"
@@ -116,7 +101,7 @@ def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]
 
 
 def _predicates(model: str, config: Mapping[str, Any], strategy: Strategy) -> tuple[str, ...]:
-    """SQL texts; dbt knows them by two names, and takes one text as well as a list."""
+    """SQL texts; dbt has two names for them, and takes one text as well as a list."""
     key = "incremental_predicates" if config.get("incremental_predicates") else "predicates"
     value = config.get(key) or ()
     texts = (value,) if isinstance(value, str) else value
@@ -149,7 +134,7 @@ def _event_time(model: str, config: Mapping[str, Any]) -> str:
 
 def _names(model: str, config: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = config.get(key)
-    if not value and value != 0:  # dbt's own tests give '' and [] for none
+    if not value and value != 0:  # dbt's own tests pass '' and [] for none
         return ()
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):

@@ -1,6 +1,6 @@
 """What models of other adapters say of a layout: columns, and what is computed from columns.
 
-Elsewhere rows may be partitioned by the months of a day, or sorted by an expression. Here a
+Elsewhere a model may partition rows by the month of a day, or sort them by an expression. Here a
 partition is one value of a column. Rows are the same either way, unless a run replaces partitions.
 """
 
@@ -32,26 +32,16 @@ _QUOTED = re.compile("`([^`]+)`")
 
 @dataclass(frozen=True)
 class LayoutKeys:
-    """What a layout is asked to go by.
-
-    Attributes:
-        columns: names of columns.
-        computed: SQL of what is no column.
-    """
+    """The keys in the config of a layout."""
 
     columns: tuple[str, ...]
-    computed: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()  # SQL of expressions that are no columns
 
 
 def layout_keys(reader: ConfigReader, key: str) -> LayoutKeys:
-    """Read a config that names what files are divided or sorted by.
+    """Read a config that divides or sorts files: `partition_by`, `clustered_by` or a synonym.
 
-    Args:
-        reader: of the model.
-        key: the config: `partition_by`, `clustered_by`, or another adapter's word for one of them.
-
-    Raises:
-        DbtConfigError: it is neither names nor a mapping that BigQuery would take.
+    Raises a `DbtConfigError` if it is neither names nor a mapping that BigQuery would take.
     """
     value = reader.config.get(key)
     if not value:
@@ -75,13 +65,8 @@ def layout_keys(reader: ConfigReader, key: str) -> LayoutKeys:
 def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tuple[str, ...]:
     """The columns each of whose values is a partition.
 
-    Args:
-        reader: of the model.
-        in_cube: whether it is a dataset of a cube, whose partition columns address cells.
-        replaced: whether runs replace the partitions that new rows have.
-
-    Raises:
-        DbtConfigError: rows would depend on partitions that cannot be.
+    `replaced` says that runs replace the partitions of new rows. Raises a `DbtConfigError` if rows
+    would depend on partitions that cannot exist here.
     """
     keys = layout_keys(reader, "partition_by")
     if not keys.computed or not (in_cube or replaced):
@@ -99,7 +84,7 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
 
 
 def unused_keys(reader: ConfigReader, key: str) -> str:
-    """Say what a config asks for that no column is; empty for nothing."""
+    """Say which keys of a config are no columns; empty for none."""
     keys = layout_keys(reader, key)
     if not keys.computed:
         return ""
@@ -111,10 +96,9 @@ def unused_keys(reader: ConfigReader, key: str) -> str:
 
 
 def index_columns(reader: ConfigReader) -> tuple[str, ...]:
-    """The columns that get an index, also in the words of Postgres: `{columns: [c]}`.
+    """Read the columns with an index, also in Postgres's form `{columns: [c]}`.
 
-    Raises:
-        DbtConfigError: it is neither.
+    Raises a `DbtConfigError` for any other form.
     """
     items = _items(reader)
     if not any(isinstance(item, Mapping) for item in items):
@@ -133,7 +117,7 @@ def index_columns(reader: ConfigReader) -> tuple[str, ...]:
 
 
 def unused_indexes(reader: ConfigReader) -> str:
-    """Say what indexes of Postgres ask for that none here has; empty for nothing."""
+    """Say which options of Postgres's indexes have no effect here; empty for none."""
     given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
@@ -177,7 +161,7 @@ def _it(keys: LayoutKeys) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut `a, bucket(4, b)` at the commas that are outside of parentheses."""
+    """Split `a, bucket(4, b)` at the commas outside of parentheses."""
     depth, begin = 0, 0
     for at, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")
@@ -230,7 +214,7 @@ def _word(
 
 
 def _of_numbers(reader: ConfigReader, key: str, field: str, range_: Any) -> str:
-    """SQL that gives the interval of a number."""
+    """SQL for the interval of a number."""
     given = [range_.get(name) for name in _RANGE] if isinstance(range_, Mapping) else []
     numbers = [number for number in given if isinstance(number, int)]
     if len(numbers) < len(_RANGE) or numbers[-1] < 1:

@@ -1,4 +1,4 @@
-"""Materializations and strategies that a project cannot have, said before the first model runs."""
+"""Invalid materializations and strategies, reported before the first model runs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,9 @@ _KNOWN = (
 
 
 def materialization_problem(model: str, kind: str, macros: Iterable[str]) -> str:
-    """Say that a model's materialization is a typo; dbt itself says so when it is the model's turn.
+    """Say that a materialization looks like a typo; empty if it has a macro or no name is near.
 
-    Args:
-        model: the model's name, for messages.
-        kind: its `materialized`.
-        macros: the names of all macros of the project and its packages, which may define more.
-
-    Returns:
-        The problem, empty if there is none or if no known name is near.
+    dbt itself reports a wrong one only when it runs the model.
     """
     if kind in _KNOWN or any(name.startswith(f"{_PREFIX}{kind}_") for name in macros):
         return ""
@@ -40,16 +34,7 @@ _OWN_PACKAGES = ("dbt", "dbt_spark", "dbt_ktk")
 
 
 def strategy_problem(model: str, strategy: str, macros: Iterable[Any]) -> str:
-    """Say that a project defines the SQL of a strategy, which this adapter would never run.
-
-    Args:
-        model: the model's name, for messages.
-        strategy: its `incremental_strategy`.
-        macros: the macros of the project and its packages, with `name` and `package_name`.
-
-    Returns:
-        The problem, empty if there is none.
-    """
+    """Say that a project defines SQL of a strategy, which this adapter never runs; else empty."""
     name = f"get_incremental_{strategy.replace('+', '_')}_sql"
     for macro in macros:
         if macro.name == name and macro.package_name not in _OWN_PACKAGES:

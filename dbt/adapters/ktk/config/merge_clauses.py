@@ -23,7 +23,7 @@ _TEXTS = (
 _ALIASES = {"target_alias": DESTINATION, "source_alias": SOURCE}
 KEYS = (*_TEXTS, *_FLAGS, *_ALIASES)
 
-# A setting that would do nothing beside another one, and why.
+# A setting without effect next to another one, and why.
 _IDLE = (
     ("matched_condition", "skip_matched_step"),
     ("merge_update_columns", "skip_matched_step"),
@@ -35,19 +35,10 @@ _IDLE = (
 def parse_merge_clauses(
     model: str, config: Mapping[str, Any], strategy: str
 ) -> MergeClauses | None:
-    """Read what a model says of the clauses of its merge.
+    """Read the clauses of a model's merge; None without any: new rows replace those of their key.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        strategy: its incremental strategy.
-
-    Returns:
-        None where it says nothing: a row with the key of a new one is replaced.
-
-    Raises:
-        DbtConfigError: a value of another type, an action that is none, or a setting that would
-            do nothing.
+    Raises a `DbtConfigError` for a value of another type, an invalid action, or a setting without
+    effect.
     """
     given = {key: config[key] for key in KEYS if config.get(key) not in (None, "", False)}
     if not given:
@@ -84,7 +75,7 @@ def _check_types(model: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_idle(model: str, config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """A setting that could do nothing is a mistake."""
+    """Refuse a setting without effect."""
     for key, other in _IDLE:
         if config.get(key) and given.get(other):
             raise DbtConfigError(

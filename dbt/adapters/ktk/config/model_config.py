@@ -35,7 +35,7 @@ from ktk_engine.types.declared import apply_declared
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 
-# Keys of ours that a dataset may have, and those that only make sense in a cube.
+# Our keys for datasets, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on", "index_dimensions")
 _KEYS = (
     *_CUBE_KEYS,
@@ -43,7 +43,7 @@ _KEYS = (
     *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
     *MERGE_KEYS,
 )
-# Keys of dbt's that decide on rows. Its own words are many, so only a slip of the pen is refused.
+# Keys of dbt that decide on rows. dbt has many keys, so only near misses are refused.
 _KEYS_OF_DBT = (
     *("materialized", "full_refresh", "on_schema_change", "event_time", "batch_size", "lookback"),
     *("unique_key", "incremental_strategy", "incremental_predicates", "predicates"),
@@ -53,7 +53,7 @@ _KEYS_OF_DBT = (
     *("column_types", "ragged", "pre_hook", "post_hook", "sql_header", "persist_docs"),
 )
 _NEAR, _NEAR_DBT = 0.75, 0.87
-# What Kartothek and others call them, in letters that are not near enough.
+# Names in Kartothek and elsewhere that are not near enough to be found as typos.
 _OTHER_NAMES = {
     "indices": "indexes",
     "index_columns": "indexes",
@@ -66,7 +66,7 @@ _OTHER_NAMES = {
     "timeout": "query_timeout",
 }
 # Keys of dbt and others that look like ours and are left alone.
-_OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard to read
+_OTHERS = FAMILIAR | frozenset(  # one text, because a long list of quoted names is hard to read
     """
     access alias begin bind catalog contract database delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
@@ -79,61 +79,43 @@ _OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard t
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model says to this adapter; one that is no `DatasetConfig` stores no rows.
-
-    Attributes:
-        model: the model's name, for messages.
-        materialized: its materialization.
-        declared: types that its YAML gives to columns.
-        contract: whether it has to have exactly these columns.
-    """
+    """The configuration of a model; one that is no `DatasetConfig` stores no rows."""
 
     model: str
     materialized: str
-    declared: Mapping[str, pa.DataType]
-    contract: bool
+    declared: Mapping[str, pa.DataType]  # column -> its type in YAML
+    contract: bool  # whether it must have exactly these columns
 
 
 @dataclass(frozen=True)
 class DatasetConfig(ModelConfig):
-    """What a model says that stores its rows as a dataset.
-
-    Attributes:
-        target: the dataset.
-        incremental: what an incremental run does; None for a model that is always rebuilt.
-        auto_compact: how many small or overlaid files a partition has to have for an incremental
-            run to compact it; None for never.
-        unchecked: warnings of constraints that are accepted and not checked.
-        publish: in which formats every commit is published; None leaves that as it is.
-        no_types: what its YAML gives to columns as types and names none.
-    """
+    """The configuration of a model that stores its rows as a dataset."""
 
     target: Target
-    incremental: Incremental | None
+    incremental: Incremental | None  # None for a model that is always rebuilt
+    # small or overlaid files of a partition from which an incremental run compacts it; None for
+    # never
     auto_compact: int | None
-    unchecked: tuple[str, ...]
+    unchecked: tuple[str, ...]  # warnings of constraints that are accepted and not checked
+    # formats in which every commit is published; None changes nothing
     publish: tuple[str, ...] | None
-    no_types: Mapping[str, str]
+    no_types: Mapping[str, str]  # column -> its type in YAML that is no type
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether a run that is not a full refresh keeps rows of those before."""
+        """Whether a run without full refresh keeps rows of earlier ones."""
         return self.incremental is not None
 
 
 @dataclass(frozen=True)
 class SnapshotConfig(DatasetConfig):
-    """What a snapshot says.
+    """The configuration of a snapshot."""
 
-    Attributes:
-        versions: its columns that tell versions apart.
-    """
-
-    versions: Versions
+    versions: Versions  # the columns that distinguish versions
 
     @property
     def keeps_rows(self) -> bool:
-        """Always: a snapshot is never rebuilt."""
+        """Always true: a snapshot is never rebuilt."""
         return True
 
 
@@ -163,21 +145,11 @@ def parse_model_config(
     constraints: Iterable[Any] = (),
     file: str = "",
 ) -> ModelConfig:
-    """Read what a model says to this adapter.
+    """Read the configuration of a model, where `alias` is the dataset's id unless it names another.
 
-    Args:
-        model: the model's name, for messages.
-        alias: name of its relation; the dataset's id, unless `dataset` says otherwise.
-        config: all of its configuration.
-        columns: its columns in YAML, by name.
-        own_keys: the keys to check for typos; None means all of `config`.
-        unrendered: what was really written down, without what dbt fills in.
-        constraints: the model's own constraints; only a contract enforces them.
-        file: where its columns are declared, for messages.
-
-    Raises:
-        DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
-            the model, the key and the nearest valid one.
+    `own_keys` are those to check for typos (by default all), and `unrendered` is what the project
+    says, without dbt's defaults. The `DbtConfigError` names the model, the key and the nearest
+    valid one.
     """
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
@@ -241,17 +213,11 @@ def parse_model_config(
 
 
 def with_fitting_types(config: _C, columns: pa.Schema) -> tuple[_C, str]:
-    """Leave out the documented types that do not fit a model's columns.
+    """Leave out documented types that do not fit a model's columns, and give one line about it.
 
-    In a plain table without a contract, a type in YAML is documentation. Where it fits, the column
-    is stored so: unsigned integers and zones come into a table that way. Elsewhere the rows count.
-
-    Args:
-        config: of the model; in a cube, or with a contract, every type is a declaration.
-        columns: what the model selects.
-
-    Returns:
-        The configuration, and one line about what was left out; empty for nothing.
+    In a plain table without a contract, a type in YAML is documentation. If it fits, the column is
+    stored in it, so that a table can have unsigned integers and zones; otherwise the rows decide.
+    In a cube or with a contract, every type is a declaration and stays.
     """
     target = config.target
     if target.role != "table" or config.contract:
@@ -300,7 +266,7 @@ def _refuse_cube_keys(reader: ConfigReader, materialized: str) -> None:
 
 
 def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
-    """An unknown key is another package's, unless it looks like a slip of one of ours."""
+    """Refuse unknown keys that look like typos of ours; other packages own the rest."""
     for key in keys:
         name = str(key).lstrip("+").replace("-", "_")
         if name in _KEYS or name in _KEYS_OF_DBT or name in _OTHERS:

@@ -15,15 +15,7 @@ _PARTS = ("relation", "columns")
 
 
 def check_persist_docs(model: str, value: object) -> None:
-    """Refuse a configuration that cannot be read; see `unknown_parts` for keys.
-
-    Args:
-        model: the model's name, for the message.
-        value: the configuration `persist_docs`.
-
-    Raises:
-        DbtConfigError: it is not a mapping, or has values that are not booleans.
-    """
+    """Raise a `DbtConfigError` unless it maps to booleans; `unknown_parts` checks the keys."""
     known = f"Model {model}: config `persist_docs`"
     if value is None:
         return
@@ -38,9 +30,9 @@ def check_persist_docs(model: str, value: object) -> None:
 
 
 def unknown_parts(model: Mapping[str, Any]) -> str:
-    """Say which keys of a model's `persist_docs` mean nothing; empty if all do.
+    """Name the keys of a model's `persist_docs` that mean nothing; empty if all do.
 
-    dbt and its own test suite pass over them, so they are worth a warning, no error.
+    They are a warning and no error, because dbt and its own test suite ignore them.
     """
     unknown = [str(key) for key in model["config"].get("persist_docs") or {} if key not in _PARTS]
     if not unknown:
@@ -58,18 +50,10 @@ def comments_of_model(
     for_relation: bool = True,
     for_columns: bool = True,
 ) -> tuple[Comments, list[str]]:
-    """Give the comments that a model's configuration asks for.
+    """Give the comments that a model wants, and the columns in YAML that its relation lacks.
 
-    Names match as dbt has it: those with `quote: true` letter by letter, others in any case.
-
-    Args:
-        model: the node as Jinja's `model`.
-        columns_of: gives the columns that its relation has; only called where they matter.
-        for_relation: whether the description of the relation is wanted at all.
-        for_columns: whether those of columns are.
-
-    Returns:
-        The comments, and the columns in YAML that the relation lacks, if columns are wanted.
+    Names match as in dbt: those with `quote: true` exactly, others in any letter case. `columns_of`
+    gives the columns of the relation, and is only called if they matter.
     """
     wanted = model["config"].get("persist_docs") or {}
     wants_relation = for_relation and wanted.get("relation")

@@ -1,4 +1,4 @@
-"""What a snapshot's configuration says of the columns that tell versions apart."""
+"""The configs of a snapshot for the columns that distinguish versions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
 
 
 def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
-    """Read the names of dbt's own columns, and what a version holds that is current.
+    """Read the names of dbt's own columns, and the value that marks a current version.
 
-    Args:
-        model: the snapshot's name, for messages.
-        config: its configuration.
-
-    Raises:
-        DbtConfigError: two of the columns have one name, or a value is not text.
+    Raises a `DbtConfigError` if two of the columns have one name, or if a value is not text.
     """
     own = config.get("snapshot_meta_column_names") or {}
     names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
@@ -45,15 +40,9 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
 
 
 def checked_columns(model: str, wanted: object, columns: Sequence[str]) -> tuple[str, ...]:
-    """Give the columns of a snapshot's query whose changes make a new version.
+    """Give the columns of a snapshot's query whose changes make a new version (`check_cols`).
 
-    Args:
-        model: the snapshot's name, for messages.
-        wanted: its config `check_cols`.
-        columns: those of its query.
-
-    Raises:
-        DbtConfigError: it is neither `all` nor a list of columns.
+    Raises a `DbtConfigError` if it is neither `all` nor a list of columns.
     """
     if wanted == "all":
         return tuple(columns)
@@ -78,13 +67,7 @@ def checked_columns(model: str, wanted: object, columns: Sequence[str]) -> tuple
 def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) -> None:
     """Refuse a first run whose values the next one could not compare.
 
-    Args:
-        model: the snapshot's name, for messages.
-        config: its configuration.
-        columns: what its first run stores.
-
-    Raises:
-        DbtConfigError: strategy `check` is to compare a column with a map, at any depth.
+    Strategy `check` raises a `DbtConfigError` for a column with a map, at any depth.
     """
     if config.get("strategy") != "check":
         return
@@ -102,7 +85,7 @@ def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) 
 
 
 def dbt_columns(config: Mapping[str, Any]) -> list[Identifier]:
-    """The names that dbt's own columns have in a snapshot."""
+    """The names of dbt's own columns in a snapshot."""
     own = config.get("snapshot_meta_column_names") or {}
     return [Identifier(str(own.get(f"dbt_{key}") or f"dbt_{key}")) for key in _COLUMNS]
 
@@ -115,9 +98,8 @@ def _has_map(t: pa.DataType) -> bool:
 def check_versions(model: str, target: Target, versions: Versions) -> None:
     """Check that the layout of a snapshot can hold its versions.
 
-    Raises:
-        DbtConfigError: dimension columns that cannot tell versions apart, or a column without a
-            value where the layout needs one.
+    Raises a `DbtConfigError` for dimension columns that cannot distinguish versions, or a column
+    without a value where the layout needs one.
     """
     dimensions = set(map(Identifier, target.dimension_columns))
     if Identifier(versions.valid_to) in dimensions:
@@ -129,8 +111,8 @@ def check_versions(model: str, target: Target, versions: Versions) -> None:
     if target.cube and not telling & dimensions:
         listed = ", ".join(target.dimension_columns)
         raise DbtConfigError(
-            f"Model {model}: config `dimension_columns` is {listed}, by which the versions of a "
-            "row cannot be told apart, since each cell of a cube may occur only once. "
+            f"Model {model}: config `dimension_columns` is {listed}, which does not distinguish "
+            "the versions of a row, and each cell of a cube may occur only once. "
             f"Add {versions.scd_id} or {versions.valid_from}."
         )
     placed = target.partition_by + (target.indexes if target.cube else ())

@@ -1,4 +1,4 @@
-"""Where the rows of sources, and of nodes that are deferred to, lie outside the store."""
+"""Where the rows of sources, and of deferred nodes, are stored outside the profile's store."""
 
 from __future__ import annotations
 
@@ -34,28 +34,22 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 
 @dataclass(frozen=True)
 class Project:
-    """Where the relative paths of a project start.
-
-    Attributes:
-        root: its folder.
-        store: the profile's.
-        defer_store: the profile's; empty if what is deferred to lies in `store`.
-    """
+    """Where the relative paths of a project start."""
 
     root: Path
-    store: str
-    defer_store: str = ""
+    store: str  # of the profile
+    defer_store: str = ""  # of the profile; empty if `--state` describes `store`
 
     def absolute(self, location: str) -> str:
-        """Let a relative path start at the project's folder; a URL stays as it is."""
+        """Resolve a relative path against the project's folder; a URL stays as it is."""
         return location if "://" in location else str(self.root / Path(location).expanduser())
 
     def schema_url(self, schema: str, store: str = "") -> str:
-        """The folder of a schema in a store, else in the profile's."""
+        """The folder of a schema in a store, by default in the profile's."""
         return f"{self.absolute(store or self.store).rstrip('/')}/{schema}"
 
     def deferred(self, node: RelationConfig) -> StoreAddress | None:
-        """Where a node of another environment lies; None for the profile's store."""
+        """The address of a node of another environment; None for the profile's store."""
         if not self.defer_store:
             return None
         return StoreAddress(self.schema_url(node.schema, self.defer_store), node.identifier)
@@ -69,17 +63,10 @@ def project_of(config: Any) -> Project:
 
 
 def source_address(source: RelationConfig, project: Project) -> Address | None:
-    """Read where a source's rows lie, from its `config` or `meta`; `config` wins.
+    """Read where a source's rows are stored, from its `config` or `meta`; `config` wins.
 
-    Args:
-        source: dbt's definition of one table of a source.
-        project: where relative paths start.
-
-    Returns:
-        None for a source without keys of ours: a relation of the profile's store.
-
-    Raises:
-        DbtConfigError: an unknown or contradictory key, with the source and what to write.
+    None without keys of this adapter: a relation of the profile's store. The `DbtConfigError` of an
+    unknown or contradictory key says what to write.
     """
     found = _Source(source, _keys_of(source))
     if not found.keys:
@@ -99,7 +86,7 @@ def source_address(source: RelationConfig, project: Project) -> Address | None:
 
 
 def _keys_of(source: RelationConfig) -> dict[str, Any]:
-    """The keys of ours that a source has."""
+    """This adapter's keys in a source."""
     config: Any = source.config
     extra = getattr(config, "extra", None) or {}
     given = {**(source.meta or {}), **extra}
@@ -145,7 +132,7 @@ class _Source:
         return _PLACEHOLDER.sub(lambda match: self._filled_in(key, match[1]), value)
 
     def _filled_in(self, key: str, name: str) -> str:
-        """What a word in braces stands for; one that is not a slip of ours is part of the path."""
+        """The value of a word in braces; others are part of the path, or refused as typos."""
         if name in self._names:
             return self._names[name]
         nearest = nearest_name(name, self._names)
@@ -154,7 +141,7 @@ class _Source:
         return f"{{{name}}}"
 
     def format(self) -> FileFormat:
-        """The files' format: as configured, or by the ending of their name."""
+        """The files' format, by the config or by their suffix."""
         if "ktk_format" in self.keys:
             given = self.text("ktk_format").lower()
             if given not in FILE_FORMATS:
@@ -179,7 +166,7 @@ class _Source:
         return tuple((str(key), _option(item)) for key, item in value.items())
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """Columns that the YAML gives a type."""
+        """Columns with a type in YAML."""
         for name, column in self._columns.items():
             text = getattr(column, "data_type", None)
             if not text:
@@ -192,14 +179,14 @@ class _Source:
             yield str(name), str(text)
 
     def relation(self) -> str:
-        """What is read of a store: a cube, a dataset, or what has the source's name."""
+        """The relation to read of a store: a cube, a dataset, or by default the source's name."""
         for kind in ("cube", "dataset"):
             if f"ktk_{kind}" in self.keys:
                 return f"{kind}:{self.text(f'ktk_{kind}')}"
         return self._names["identifier"]
 
     def version(self) -> int | str | None:
-        """The version that is read; None for the newest."""
+        """The version to read; None for the newest."""
         value = self.keys.get("ktk_version")
         if value is None or (type(value) is int and value > 0):
             return value
@@ -217,5 +204,5 @@ class _Source:
 
 
 def _option(value: object) -> str:
-    """An option as Spark wants it; YAML's true is Spark's `true`."""
+    """An option in Spark's form; YAML's true is Spark's `true`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,18 +12,15 @@ NOT_OF_A_MODEL = (
     f"is a variable, not a config: a run is staged as a whole. Use dbt build --vars '{{{STAGE}: "
     "true}', or `vars` in dbt_project.yml."
 )
-# What writes, and runs the project's `on-run-end` afterwards.
+# Commands that write, and then run the project's `on-run-end`.
 _COMMANDS = frozenset({"build", "run", "seed", "snapshot", "test", "retry"})
 
 
 def is_staged(config: Any) -> bool:
-    """Tell whether a run is to publish all that it writes at its end, or nothing.
+    """Tell whether a run publishes all that it writes at its end, or nothing.
 
-    Args:
-        config: dbt's configuration of the run; that of a profile alone stages nothing.
-
-    Raises:
-        DbtConfigError: the variable is neither true nor false.
+    The configuration of a profile alone stages nothing. Raises a `DbtConfigError` if the variable
+    is not a boolean.
     """
     if getattr(getattr(config, "args", None), "which", "") not in _COMMANDS:
         return False
@@ -36,7 +33,7 @@ def is_staged(config: Any) -> bool:
 
 
 def _variable(config: Any) -> Any:
-    """Its value: on the command line, else of the project, else of all packages."""
+    """Its value on the command line, else of the project, else of all packages."""
     given = getattr(config, "cli_vars", None) or {}
     if STAGE in given:
         return given[STAGE]

@@ -1,4 +1,4 @@
-"""How long a statement may take, as the profile or a model's configuration says."""
+"""The time limit of statements, from the profile or a model's configuration."""
 
 from __future__ import annotations
 
@@ -12,32 +12,19 @@ from ktk_engine.formatting import noun
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """The longest time that one statement or write may take.
-
-    Attributes:
-        seconds: its length.
-        setting: where it is set, for messages.
-    """
+    """The longest time that one statement or write may take."""
 
     seconds: float
-    setting: str
+    setting: str  # where it is set, for messages
 
     def __str__(self) -> str:
         return f"{self.seconds:g} {noun(self.seconds, 'second')}"
 
 
 def time_limit(node: Any, profile: float | None) -> TimeLimit | None:
-    """Give the limit that holds for a node.
+    """Give a node's own limit, or else that of the profile; None if there is none.
 
-    Args:
-        node: a node of dbt; None for work that belongs to none.
-        profile: the profile's `query_timeout`.
-
-    Returns:
-        The node's own limit, else the profile's; None if there is none.
-
-    Raises:
-        DbtConfigError: the node's `query_timeout` is not a number of seconds.
+    Raises a `DbtConfigError` if the node's `query_timeout` is not a number of seconds.
     """
     config: Any = getattr(node, "config", None)
     own = config.get("query_timeout") if hasattr(config, "get") else None

@@ -1,4 +1,4 @@
-"""Rows of dbt's catalog, a row a column, from what logs, snapshots and views' documents know."""
+"""Rows of dbt's catalog, one per column, from logs, snapshots and documents of views."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _COLUMN_NAMES = (
 
 
 def catalog_table(described: Iterable[RelationDescription]) -> agate.Table:
-    """Give descriptions as the table that dbt wants, with all columns even without rows."""
+    """Give descriptions as the table that dbt wants, which has all columns even without rows."""
     types = [_agate_type(name) for name in _COLUMN_NAMES]
     rows = [row for item in described for row in _rows(item)]
     data = [[row.get(name) for name in _COLUMN_NAMES] for row in rows]

@@ -1,4 +1,4 @@
-"""What dbt's docs and freshness ask for; all of it from the store, without Spark."""
+"""Data for dbt's docs and freshness, from the store without Spark."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Documentation(StoreAdapter):
         for_relation: bool = True,
         for_columns: bool = True,
     ) -> None:
-        """Let a relation's comments be what the model's `persist_docs` asks for.
+        """Set a relation's comments to what the model's `persist_docs` says.
 
         Args:
-            relation: what was just built.
+            relation: the relation that was just built.
             model: the node as Jinja's `model`.
-            for_relation: whether the description of the relation is wanted at all.
-            for_columns: whether those of columns are.
+            for_relation: whether to consider the description of the relation.
+            for_columns: whether to consider those of columns.
         """
         schema, name = str(relation.schema), str(relation.identifier)
         built = _built(model, relation)
@@ -91,7 +91,7 @@ class Documentation(StoreAdapter):
         return self._catalog(relations)
 
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        """Describe one relation; None if there is no such relation."""
+        """Describe one relation; None if it does not exist."""
         with translated():
             for item in self._describe([relation]):
                 if isinstance(item, Exception):
@@ -114,7 +114,7 @@ class Documentation(StoreAdapter):
     ) -> Iterator[RelationDescription | KtkError]:
         """Describe relations; one that is damaged does not hide the others.
 
-        What is not there has no description, be it a relation or the whole store of a source.
+        A missing relation, or the missing store of a source, has no description.
         """
         catalogs: dict[str, SchemaCatalog | None] = {}
         for relation in map(as_ktk, relations):
@@ -127,7 +127,7 @@ class Documentation(StoreAdapter):
                 yield error
                 continue
             if described is not None:
-                # A source has the names of the project, wherever its rows lie.
+                # A source has the project's names, wherever its rows are stored.
                 yield replace(described, schema=str(relation.schema), name=str(relation.identifier))
 
     def _described(
@@ -147,7 +147,7 @@ class Documentation(StoreAdapter):
         return catalog.describe(found)
 
     def _described_by_spark(self, relation: KtkRelation) -> RelationDescription | None:
-        """Describe a table of the metastore; None if there is no such table."""
+        """Describe a table of the metastore; None if it does not exist."""
         columns = self.get_columns_in_relation(relation) if self.is_of_metastore(relation) else []
         if not columns:
             return None
@@ -161,8 +161,8 @@ class Documentation(StoreAdapter):
     ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
         """Tell when sources last changed, leaving out those for which that fails.
 
-        dbt asks for those again one by one, and shows the error beside the source. An error here
-        would stop it before the first.
+        dbt retries those one by one, and shows the error with the source. An error here would stop
+        it before the first.
         """
         found = {}
         for source in sources:
@@ -186,8 +186,8 @@ class Documentation(StoreAdapter):
             )
         if self.is_of_metastore(relation):
             raise ConfigurationError(
-                f"{source.schema}.{source.identifier} is not in the store, and of the metastore's "
-                "tables nobody notes when their rows change. Give the source a loaded_at_field or "
+                f"{source.schema}.{source.identifier} is a table of the metastore, which does "
+                "not record when rows change. Give the source a loaded_at_field or "
                 "a loaded_at_query."
             )
         schema, name = relation.place
@@ -202,7 +202,7 @@ def _types(columns: Iterable[SparkColumn]) -> dict[str, str]:
 
 
 def _built(model: Mapping[str, Any], relation: BaseRelation) -> Relation | None:
-    """What a model has just built, which nobody has to look for; None if that is not known."""
+    """The relation that a model has just built, without a look-up; None if unknown."""
     name, config = str(relation.identifier), config_of_node(model)
     if relation.type == RelationType.View:
         return Relation(name, "view")

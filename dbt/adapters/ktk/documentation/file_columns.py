@@ -1,4 +1,4 @@
-"""Columns of a source of plain files, as far as they are known without Spark."""
+"""Columns of a source of plain files that are known without Spark."""
 
 from __future__ import annotations
 
@@ -16,20 +16,10 @@ from ktk_engine.types.type_class import normalize
 
 
 def file_columns(address: FileAddress, name: str) -> list[SparkColumn]:
-    """Give the columns of files of this machine, or those that YAML gives a type.
+    """Give the columns of parquet files of this machine, or else those that YAML declares.
 
-    Args:
-        address: the files.
-        name: what people call the source.
-
-    Returns:
-        Parquet: the columns of all files by their classes, then those of folders `x=y`. CSV and
-        JSON, and parquet elsewhere: the declared columns.
-
-    Raises:
-        DatasetNotFoundError: there is no such file on this machine.
-        ConfigurationError: the files' columns cannot be joined.
-        FormatError: a file is no parquet file, or cannot be read.
+    Raises a `DatasetNotFoundError` without a file, a `ConfigurationError` if the columns of files
+    do not fit together, or a `FormatError` for an unreadable file.
     """
     if address.format != "parquet" or "://" in address.location:
         declared = [pa.field(name, normalize(parse_type(text))) for name, text in address.columns]

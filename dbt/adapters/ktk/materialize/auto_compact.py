@@ -1,4 +1,4 @@
-"""Compacts a dataset after a run that added files to it, as `auto_compact` asks."""
+"""Compacts a dataset after a run that added files to it (`auto_compact`)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,9 @@ def auto_compact(
     scanner: Callable[[], Scanner],
     history: Mapping[str, str],
 ) -> Outcome:
-    """Compact partitions with many files, as a commit of its own; the rows are safe already.
+    """Compact partitions with many files in a separate commit; the rows are safe already.
 
-    Args:
-        outcome: of the write that added files.
-        store: where the dataset lives.
-        config: the model's configuration; without `auto_compact` nothing is done.
-        scanner: gives what reads the store's files.
-        history: what the log says of the commit.
-
-    Returns:
-        The outcome, whose message also says what was compacted. A failure is a warning only.
+    The outcome's message also says what was compacted. A failure is a warning only.
     """
     from ktk_engine.log.state import resolve
     from ktk_engine.maintain.compact import compact

@@ -1,4 +1,4 @@
-"""The other datasets of a cube that a run writes to: built by the run, or read where dbt defers."""
+"""The other datasets of a cube in a run: built by the run, or read where dbt defers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktk_engine.write.write_context import WriteContext
 
 
 class CubeOfRun(StoreAdapter):
-    """Knows which datasets of a cube a run builds, and where the others lie."""
+    """Knows which datasets of a cube a run builds, and where the others are stored."""
 
     def _context(
         self,
@@ -43,9 +43,9 @@ class CubeOfRun(StoreAdapter):
         )
 
     def _rebuilt(self, others: Iterable[Built]) -> frozenset[str]:
-        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment.
+        """Ids of the datasets that this run still has to rebuild, or rebuilds now.
 
-        What reads a node that has failed is skipped by dbt, and stays as it is.
+        dbt skips nodes that read a failed one, so their datasets stay as they are.
         """
         assert self._builders is not None
         runs, of_run = selected_nodes(), bool(getattr(self.config.args, "FULL_REFRESH", False))
@@ -61,8 +61,8 @@ class CubeOfRun(StoreAdapter):
     def _beside(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
         """Datasets of a cube that are read in another schema or store, by id.
 
-        They are those that this run does not build, and that are here only as a clone, or not at
-        all where dbt defers to another environment.
+        This run does not build them, and here they are only a clone, or missing because dbt defers
+        to another environment.
         """
         runs, found = selected_nodes(), {}
         unbuilt = [item for item in others if item.node not in runs]

@@ -1,8 +1,8 @@
 """What the gate found about a model, as data in a file of dbt's target folder.
 
-dbt-core builds the result of a failed node itself, from the message alone: `adapter_response` in
-run_results.json is always empty for it. So the list lies beside that file, and the message
-names it.
+dbt-core builds the result of a failed node from the message alone: its `adapter_response` in
+run_results.json is always empty. So the list is in a file next to that one, which the message
+names.
 """
 
 from __future__ import annotations
@@ -22,19 +22,13 @@ FOLDER = "ktk_findings"
 
 @contextmanager
 def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
-    """Run a block; the findings it raises are also written as JSON.
+    """Write the findings that a block raises as JSON; None as a folder writes nothing.
 
-    Args:
-        target_folder: dbt's target folder; None writes nothing.
-        unique_id: the node, which names the file.
-
-    Raises:
-        TypeClassError: with the file's name in its message.
-        DataError: likewise.
+    The message of the `TypeClassError` or `DataError` gets the file's name.
     """
     path = target_folder / FOLDER / f"{unique_id}.json" if target_folder else None
     if path is not None:
-        with suppress(OSError):  # what cannot be removed is replaced, or the message says so
+        with suppress(OSError):  # a file that cannot be removed is replaced, or the message says so
             path.unlink(missing_ok=True)  # of an earlier run
     try:
         yield

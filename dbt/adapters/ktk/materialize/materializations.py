@@ -1,4 +1,4 @@
-"""What materializations call: each writes one relation."""
+"""The methods that materializations call: each writes one relation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _C = TypeVar("_C", bound=DatasetConfig)
 
 
 class Materializations(CubeOfRun):
-    """Writes what models, seeds and stored test failures give."""
+    """Writes the rows of models, seeds and stored test failures."""
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
@@ -77,7 +77,7 @@ class Materializations(CubeOfRun):
 
     @available.parse_none
     def check_config(self, model: Mapping[str, Any]) -> None:
-        """Check the configuration of the model that is being built.
+        """Check the configuration of the model that dbt builds.
 
         Args:
             model: the node as Jinja's `model`.
@@ -122,17 +122,17 @@ class Materializations(CubeOfRun):
 
     @available.parse_none
     def warn_of_grants(self, grants: Mapping[str, Any] | None) -> None:
-        """Say once per run that `grants` do nothing here."""
+        """Warn once per run that `grants` have no effect here."""
         if grants and "grants" not in self._warned_of_hints:
             self._warned_of_hints.add("grants")
             message = (
-                "The config `grants` is ignored: a store has no users. Anyone who can read its "
+                "The config `grants` is ignored: a store has no users. All users who can read its "
                 "files can read its tables; set the permissions of the folder or bucket instead."
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
     def _warn_of_hints(self, model: Mapping[str, Any], stored: bool) -> None:
-        """Say once which configs of a model, or of all models, do nothing."""
+        """Warn once of configs without effect, per model or for all models."""
         for hint in hints(str(model["name"]), model["config"], stored):
             if hint.about not in self._warned_of_hints:
                 self._warned_of_hints.add(hint.about)
@@ -146,18 +146,18 @@ class Materializations(CubeOfRun):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the model's relation.
             sql: the compiled query.
             full_refresh: whether this run is one.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         with self._after_header(model, sql) as query:
             return self._write(model, relation, lambda: self._query(relation, query), full_refresh)
 
     def _query(self, relation: BaseRelation, query: str) -> Source[DataFrame]:
-        """What gives a query's rows, as often as they have to be computed."""
+        """Give a query's rows as a source that can be computed again."""
         session = self.connections.sessions.current()
         return Source.query(session, lambda: self._rows_of(relation, query))
 
@@ -171,23 +171,19 @@ class Materializations(CubeOfRun):
         return frame
 
     def _warn_of(self, config: DatasetConfig) -> None:
-        """Say what is configured and not checked."""
+        """Warn of configs that are not checked."""
         for warning in config.unchecked:
             _LOGGER.warning(warning)
 
     @contextmanager
     def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
-        """Run a block after the model's `sql_header`, whose settings end with it.
-
-        Yields:
-            The query.
-        """
+        """Give the query after the model's `sql_header`, whose settings end with the block."""
         with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
             yield query
 
     @contextmanager
     def _after(self, header: str, sql: str) -> Iterator[str]:
-        """Run a block after a header, if there is one, whose settings end with it."""
+        """Run a block after a header, if any, whose settings end with it."""
         from dbt.adapters.ktk.session.sql_header import after_header
 
         with self.connections.running():
@@ -206,7 +202,7 @@ class Materializations(CubeOfRun):
         rows: Callable[[], Source[DataFrame | pa.Table]],
         full_refresh: bool,
     ) -> KtkResponse:
-        """Build a dataset from rows, which are only computed once nothing stands in the way."""
+        """Build a dataset from rows, which are computed only after all checks."""
         config = self._dataset_config_of(model)
         self._warn_of(config)
         schema = str(relation.schema)
@@ -237,7 +233,7 @@ class Materializations(CubeOfRun):
         return response_of(outcome.remarked(notes))
 
     def _with_fitting_types(self, config: _C, columns: Callable[[], pa.Schema]) -> _C:
-        """Leave out what documents a column as what it is not, and say so."""
+        """Leave out types in YAML that do not fit their columns, and say so."""
         if not config.declared and not config.no_types:
             return config
         config, note = with_fitting_types(config, columns())
@@ -248,7 +244,7 @@ class Materializations(CubeOfRun):
     def _replaced(
         self, store: ObjectStore, claim: NameClaim, config: DatasetConfig
     ) -> tuple[Relation, ...]:
-        """Find what a write takes the place of; refuses it before anything is computed."""
+        """Find the relation that a write replaces; refuses it before any row is computed."""
         replaced = replaced_relations(store, claim)
         keeps_rows = config.keeps_rows and not claim.full_refresh
         state = resolve(store, config.target.scope)
@@ -257,14 +253,14 @@ class Materializations(CubeOfRun):
 
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
-        """Whether a model adds to what it has, unless a run is a full refresh."""
+        """Whether a model adds to its rows, except in a full refresh."""
         if self.keeps_in_metastore(model["config"]):
             return bool(model["config"]["materialized"] == "incremental")
         config = self._config_of(model)
         return isinstance(config, DatasetConfig) and config.incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:
-        """Strategies that dbt may find in a configuration; `config.model_config` checks them."""
+        """Strategies that dbt accepts in a configuration; `config.model_config` checks them."""
         return list(STRATEGIES)
 
     @available.parse(lambda *_, **__: {"response": KtkResponse(""), "preview": None})
@@ -279,9 +275,9 @@ class Materializations(CubeOfRun):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the seed's relation.
             full_refresh: whether this run is one.
-            empty: whether only the columns are wanted (`--empty`); all rows give their types.
+            empty: whether to write no rows (`--empty`); all rows still decide the types.
 
         Returns:
             `response` for the log and run_results, `preview` for `dbt seed --show`.
@@ -300,7 +296,7 @@ class Materializations(CubeOfRun):
     def write_view(
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
     ) -> dict[str, Any]:
-        """Store a query under a name, once Spark has found nothing wrong with it."""
+        """Store a query under a name, once Spark has checked it."""
         from ktk_engine.gate.gate import validate_view
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
@@ -330,7 +326,7 @@ class Materializations(CubeOfRun):
 
     @available.parse(lambda *_, **__: "")
     def define_function(self, model: Mapping[str, Any]) -> str:
-        """Let this run know a function, which each Spark session defines when it first calls it.
+        """Register a function for this run; each Spark session defines it when it first calls it.
 
         Args:
             model: the node as Jinja's `model`.
@@ -373,16 +369,16 @@ class Materializations(CubeOfRun):
         source: KtkRelation,
         full_refresh: bool = False,
     ) -> str:
-        """Store a view on a relation of another environment (`dbt clone`).
+        """Store a view of a relation of another environment (`dbt clone`).
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what is made.
-            source: what it shows; `--state` names it.
+            relation: the view.
+            source: the relation in `--state` that it shows.
             full_refresh: whether this run is one.
 
         Returns:
-            What was done, for the log.
+            A line for the log.
 
         Raises:
             DbtRuntimeError: there is no such relation.
@@ -402,14 +398,14 @@ class Materializations(CubeOfRun):
 
     @available.parse(lambda *_, **__: "")
     def store_query(self, relation: BaseRelation, sql: str, header: str = "") -> None:
-        """Keep the rows of a query, such as a test's failures, as a table or view.
+        """Store the rows of a query, such as a test's failures, as a table or view.
 
-        They are not staged: what made a run fail is to be seen after it.
+        They are not staged, so that users can see after a run why it failed.
 
         Args:
-            relation: under which name, and as what.
+            relation: its name and kind.
             sql: the query.
-            header: what goes before it; see `after_header`.
+            header: the statements before it; see `after_header`.
         """
         from ktk_engine.gate.target import Target
         from ktk_engine.spark.arrow_types import type_names
@@ -431,7 +427,7 @@ class Materializations(CubeOfRun):
             drop_replaced(store, claim, replaced, author.history)
 
     def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:
-        """The rows of a query, computed in this process where that is possible."""
+        """The rows of a query, computed in this process if possible."""
         from ktk_engine.spark.arrow_types import seen_by_spark
 
         sessions = self.connections.sessions
@@ -440,7 +436,7 @@ class Materializations(CubeOfRun):
         try:
             return seen_by_spark(sessions.local().rows(sql))
         except LocalEngineError as reason:
-            _LOGGER.debug(f"Spark is asked: {reason}")
+            _LOGGER.debug(f"Spark answers: {reason}")
             return sessions.current().sql(sql)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
@@ -467,6 +463,6 @@ class Materializations(CubeOfRun):
 
 
 def _views_among(replaced: Iterable[Relation]) -> dict[str, str]:
-    """What the log of a dataset says of the views whose names it takes: they have no log."""
+    """Metadata for views whose names a dataset takes over, because views have no log."""
     names = [relation.name for relation in replaced if not relation.uuid]
     return {"reason": f"takes the place of the view {names[0]}"} if names else {}

@@ -1,4 +1,4 @@
-"""What dbt tells of a write."""
+"""The outcome of a write for dbt."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from ktk_engine.write.write_result import RowChanges, WriteResult
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a write did.
+    """What a write did."""
 
-    Attributes:
-        message: for the log line and run_results.
-        changes: rows that were inserted, updated and deleted.
-        leaving: ids of the datasets that it took out of the cube.
-    """
-
-    message: str
-    changes: RowChanges
-    leaving: tuple[str, ...] = ()
+    message: str  # for the log line and run_results
+    changes: RowChanges  # numbers of inserted, updated and deleted rows
+    leaving: tuple[str, ...] = ()  # ids of the datasets that it removed from the cube
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Outcome:
-        """Say what a write did; None if there was nothing to write."""
+        """Describe a write; None if there was nothing to write."""
         if result is None:
             return cls("nothing changed", RowChanges())
         return cls(result.message.said(DBT), result.changes, result.leaving)

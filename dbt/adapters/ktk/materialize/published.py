@@ -1,4 +1,4 @@
-"""Lets a dataset be published as its model's configuration says."""
+"""Publishes a dataset in the formats of its model's configuration."""
 
 from __future__ import annotations
 
@@ -19,18 +19,9 @@ _LOGGER = AdapterLogger("ktk")
 def published(
     outcome: Outcome, store: ObjectStore, config: DatasetConfig, history: Mapping[str, str]
 ) -> Outcome:
-    """Publish a dataset from now on, or no more; the rows are safe already.
+    """Start or stop publishing a dataset in other formats; a failure is a warning only.
 
-    The dataset remembers it, so that this does something only where the configuration is new.
-
-    Args:
-        outcome: of the write.
-        store: where the dataset lives.
-        config: the model's configuration; without `publish` nothing is done.
-        history: what the log says of the commit.
-
-    Returns:
-        The outcome. A failure is a warning only.
+    The dataset remembers its formats, so this acts only on a new configuration.
     """
     if config.publish is None:
         return outcome

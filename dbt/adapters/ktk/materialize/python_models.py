@@ -29,27 +29,20 @@ if TYPE_CHECKING:
 
 _LOGGER = AdapterLogger("ktk")
 _WITHOUT_ROWS = ("view", "cube", "ephemeral")
-_DBTS_PART = "<dbt>"  # what dbt appends to the user's code: ref, source, config, this
+_DBTS_PART = "<dbt>"  # dbt appends it to the user's code: ref, source, config, this
 
 
 @dataclass(frozen=True)
 class _Code:
-    """A Python model's code.
+    """A Python model's code."""
 
-    Attributes:
-        path: the user's file, as dbt shows it.
-        file: where it lies.
-        own: the user's part, whose lines are those of the file.
-        dbts: what dbt appends.
-    """
-
-    path: str
-    file: Path
-    own: str
-    dbts: str
+    path: str  # the user's file, as dbt shows it
+    file: Path  # where it is stored
+    own: str  # the user's part, with the line numbers of the file
+    dbts: str  # the part that dbt appends
 
     def run(self, module: ModuleType) -> None:
-        """Define what the code defines; each part has its own `from __future__`."""
+        """Run both parts of the code, each with its own `from __future__`."""
         for text, name in ((self.own, str(self.file)), (self.dbts, _DBTS_PART)):
             exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
 
@@ -71,7 +64,7 @@ class PythonModels(Materializations):
 
     @available
     def python_preview_problem(self, model: Mapping[str, Any]) -> str:
-        """Say why `dbt show` has nothing to show of a Python model."""
+        """Say why `dbt show` cannot show a Python model."""
         return (
             f"Python model {model['name']} has no SQL that could be shown before it is built. "
             "Build it, then show its rows: "
@@ -88,17 +81,17 @@ class PythonModels(Materializations):
     ) -> KtkResponse:
         """Run a Python model and write its rows as a dataset, in one commit.
 
-        The session is one of this model alone, so that its settings and temporary views end
-        with it. Its module is known until the rows are written: Spark computes them only then.
+        The model has a session of its own, so its settings and temporary views end with it. Its
+        module stays registered until the rows are written, because Spark computes them only then.
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
-            compiled_code: the user's code, and after it dbt's.
+            relation: the model's relation.
+            compiled_code: the user's code, followed by dbt's.
             full_refresh: whether this run is one.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         from dbt.adapters.ktk.materialize.temporary_module import temporary_module
 
@@ -116,7 +109,7 @@ class PythonModels(Materializations):
     def _given(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> Source[DataFrame | pa.Table]:
-        """The rows of a function that runs once, and what it has read."""
+        """The rows of a function that runs once, and what it read."""
         with self.connections.sessions.current().noting_reads() as noted:
             rows = self._run(model, code, relation, module)
         self.connections.sessions.check()
@@ -125,7 +118,7 @@ class PythonModels(Materializations):
     def _run(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> DataFrame | pa.Table:
-        """Call the user's function; what it raises is shown with its own lines."""
+        """Call the user's function; an error shows its own lines."""
         from ktk_engine.spark.sql.model_session import model_session
         from ktk_engine.warehouse.returned_rows import returned_rows
 
@@ -145,7 +138,7 @@ class PythonModels(Materializations):
             return returned_rows(result)
 
     def _load(self, relation: BaseRelation, text: str) -> DataFrame:
-        """What `dbt.ref` and `dbt.source` give; with `--empty`, a source is a query."""
+        """The rows for `dbt.ref` and `dbt.source`; with `--empty`, a source is a query."""
         session = self.connections.sessions.current()
         frame = session.sql(f"select * from {text}")
         for plan in session.plans:
@@ -153,7 +146,7 @@ class PythonModels(Materializations):
         return frame
 
     def _code_of(self, model: Mapping[str, Any], compiled_code: str) -> _Code:
-        """Take the compiled code apart; dbt strips the user's file, which moves its lines."""
+        """Split the compiled code; dbt strips the user's file, which moves its lines."""
         path, own = str(model["original_file_path"]), str(model["raw_code"])
         file = self._folder_of(str(model["package_name"])) / path
         text = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -169,11 +162,7 @@ class PythonModels(Materializations):
 
 
 def language_problem(node: RelationConfig) -> str:
-    """Say what is wrong with a Python model's materialization, empty if nothing is.
-
-    Args:
-        node: any node of the project.
-    """
+    """Say what is wrong with a Python model's materialization; empty if nothing is."""
     kind = str(getattr(node.config, "materialized", ""))
     if getattr(node, "language", "") != "python" or kind not in _WITHOUT_ROWS:
         return ""
@@ -184,7 +173,7 @@ def language_problem(node: RelationConfig) -> str:
 
 
 def _refuse_sql(model: Mapping[str, Any]) -> None:
-    """Refuse what dbt can only put into SQL."""
+    """Refuse what dbt supports only in SQL."""
     who = f"Python model {model['name']}"
     names = [str(item["id"]).rsplit(".", 1)[-1] for item in model.get("extra_ctes") or ()]
     if names:

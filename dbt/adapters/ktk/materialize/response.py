@@ -1,4 +1,4 @@
-"""What dbt keeps of a write in its log and in run_results.json."""
+"""The response to a write in dbt's log and in run_results.json."""
 
 from __future__ import annotations
 
@@ -13,16 +13,10 @@ from ktk_engine.write.write_result import RowChanges
 
 @dataclass
 class KtkResponse(AdapterResponse):
-    """An `adapter_response` that tells what happened to rows; `rows_affected` is their sum.
-
-    Attributes:
-        rows_inserted: new rows.
-        rows_updated: rows that a merge replaced.
-        rows_deleted: rows that went.
-    """
+    """An `adapter_response` with counts of changed rows; `rows_affected` is their sum."""
 
     rows_inserted: int | None = None
-    rows_updated: int | None = None
+    rows_updated: int | None = None  # replaced by a merge
     rows_deleted: int | None = None
 
 
@@ -32,7 +26,7 @@ def response_of(outcome: Outcome) -> KtkResponse:
 
 
 def response_of_statement(done: Done | None) -> AdapterResponse:
-    """Give what a statement did as dbt has it; Spark says nothing of its own."""
+    """Give a statement's outcome as dbt has it; Spark itself reports none."""
     if done is None or done.rows is None:
         return AdapterResponse(_message="OK")
     return _response(done.message, done.rows)

@@ -1,7 +1,7 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
-An empty cell and the text `null`, in any letters, are null, as dbt's own reader has it. Types are
-inferred from every row, not from the first ones; integers never pass through floats.
+An empty cell and the text `null`, in any letter case, are null, as in dbt's own reader. All rows
+decide the inferred types, not only the first, and integers never pass through floats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 
-# In every spelling of its letters, as dbt's own reader has it.
+# In any letter case, as in dbt's own reader.
 _NULLS = ["", *map("".join, itertools.product("nN", "uU", "lL", "lL"))]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _DELIMITERS = ",;|\t"
@@ -43,7 +43,7 @@ _CELLS = re.compile(r"Expected (\d+) columns, got (\d+): ")
 _EXACT_FLOATS = 2**53
 _INTEGERS = pa.decimal128(38, 0)
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
-_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is none
+_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is not one
 
 
 def read_seed(
@@ -54,28 +54,20 @@ def read_seed(
     ragged: bool = False,
     warn: Callable[[str], None] = lambda text: None,
 ) -> pa.Table:
-    """Read a CSV file with a header.
+    """Read a CSV file with a header, in UTF-8 with or without a byte order mark.
 
-    Args:
-        path: the file, in UTF-8, with or without a byte order mark.
-        delimiter: one character.
-        column_types: types to read columns as; the others are inferred: integers (decimals
-            where 64 bits do not hold them, text beyond 38 digits), floats,
-            booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
-        quote_columns: whether a column may have a name that only a wrong delimiter would give.
-        ragged: whether cells that a row lacks at its end are null; else such a row is refused.
-        warn: takes what a user should know of the table, one line.
-
-    Raises:
-        DataError: the file is not a table, or a value does not fit its column's type.
+    Other types than `column_types` are inferred: integers (decimals beyond 64 bits, text beyond 38
+    digits), floats, booleans, dates, timestamps (instants, in UTC without a zone) or text. `ragged`
+    fills cells missing at the end of a row with null. Raises a `DataError` if the file is no table,
+    or if a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
     content = path.read_bytes()
     with _said_of(path):
         check_text(content, delimiter)
         content = filled(content, delimiter) if ragged else content
-    content += b"\n"  # a header alone is a table only with its line's end
-    # One block, so that types are inferred from every row.
+    content += b"\n"  # a header alone is a table only with a line feed
+    # One block, so that all rows decide the types.
     read = csv.ReadOptions(block_size=len(content))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     names = _header(path, content, read, parse)
@@ -93,7 +85,7 @@ def read_seed(
     with _said_of(path, names):
         table = _read(content, read, parse, {**wanted, **as_text})
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
-        if texts:  # a time of day is text to dbt, exactly as it is written
+        if texts:  # a time of day is text to dbt, exactly as written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})
         if large := [name for name in names if name not in wanted and _may_be_rounded(table[name])]:
@@ -111,7 +103,7 @@ def read_seed(
 
 @contextmanager
 def _said_of(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Name the file, the row and the column in what is wrong with it."""
+    """Add the file, the row and the column to an error."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -127,7 +119,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _may_be_rounded(column: pa.ChunkedArray) -> bool:
-    """Whether floats are so large that they do not hold each integer."""
+    """Whether floats are so large that they cannot hold every integer."""
     if not pa.types.is_floating(column.type):
         return False
     largest = pc.max(pc.abs(column)).as_py()
@@ -135,10 +127,9 @@ def _may_be_rounded(column: pa.ChunkedArray) -> bool:
 
 
 def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
-    """The type that holds numbers as they are written: a decimal for integers, else text or floats.
+    """The type that holds numbers as written: a decimal for integers, else text or floats.
 
-    Raises:
-        DataError: some are large integers and others fractions, so that no type holds all.
+    Raises a `DataError` if a column mixes large integers with fractions, which no type holds.
     """
     whole = pc.fill_null(pc.match_substring_regex(texts, r"^\s*[+-]?\d+\s*$"), True)
     if pc.all(whole).as_py():
@@ -156,11 +147,7 @@ def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
 
 
 def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
-    """Read a seed's `column_types`, in Arrow's names or SQL's.
-
-    Raises:
-        DbtConfigError: a type that neither knows.
-    """
+    """Read a seed's `column_types` in Arrow's or SQL's names; a `DbtConfigError` for others."""
     types = {}
     for name, text in (config.get("column_types") or {}).items():
         try:
@@ -171,10 +158,9 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
 
 
 def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
-    """Read a seed's `delimiter`; a comma unless it is configured.
+    """Read a seed's `delimiter`, by default a comma.
 
-    Raises:
-        CompilationError: it is not a single character.
+    Raises a `CompilationError` if it is not a single character.
     """
     value = config.get("delimiter")
     if value is None:
@@ -187,10 +173,9 @@ def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
 
 
 def seed_ragged(model: str, config: Mapping[str, Any]) -> bool:
-    """Whether cells that a seed's rows lack are null: its config `ragged: fill`.
+    """Whether a seed fills missing cells with null (`ragged: fill`).
 
-    Raises:
-        CompilationError: it says anything else.
+    Raises a `CompilationError` for any other value.
     """
     value = config.get("ragged")
     if value not in (None, "fill"):
@@ -233,7 +218,7 @@ def _names(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> li
 
 
 def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T:
-    """Read; if that fails, fail with the row, which Arrow knows where it reads in order."""
+    """Read; an error names the row, which Arrow knows only when it reads in order."""
     try:
         return run(read)
     except pa.ArrowInvalid:
@@ -241,7 +226,7 @@ def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T
 
 
 def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
-    """Refuse one column whose name shows that another character separates the columns."""
+    """Refuse a single column whose name shows that another character separates the columns."""
     others = [mark for mark in _DELIMITERS if mark in names[0]] if len(names) == 1 else []
     if others:
         raise DataError(
@@ -271,7 +256,7 @@ def _read(
 
 
 def _placed(error: pa.ArrowInvalid, names: Sequence[str]) -> str:
-    """Arrow's message with the place as people count: the header is row 1, and column 1 first."""
+    """Arrow's message with the position as users count: the header is row 1."""
     text = str(error).removeprefix("CSV parse error: ")
     row, column = _ROW.search(text), _COLUMN.search(text)
     place = [f"row {row[1]}"] if row else []
@@ -294,9 +279,9 @@ def _of_another_length(wanted: int, found: int, row: str) -> str:
 
 
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Instants in UTC, integers for columns without any value; the rest as it was read.
+    """Bring instants to UTC, and columns without any value to integers.
 
-    To dbt a column without a value is one of integers, and models of packages count on that.
+    dbt makes a column without a value one of integers, and models of packages rely on that.
     """
     columns = {}
     for name in table.column_names:
@@ -313,11 +298,7 @@ def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Texts as instants.
-
-    Raises:
-        DataError: a text is none; the message names its row.
-    """
+    """Parse texts as instants; a `DataError` names the row of a wrong one."""
     try:
         return _instants(texts)
     except pa.ArrowInvalid:
@@ -331,7 +312,7 @@ def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
 
 
 def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as instants; one without a zone is in UTC, which may be written out."""
+    """Parse texts as instants, in UTC if without a zone or with it written out."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s*(?:UTC|GMT|[Zz])$", "Z")
     zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
     if pc.all(zoned).as_py():

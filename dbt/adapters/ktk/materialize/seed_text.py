@@ -1,4 +1,4 @@
-"""What a seed's text says before its cells are read: its letters, quotes, short rows and zeros."""
+"""Checks of a seed's text before its cells are read: encoding, quotes, short rows and zeros."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ _NO_ROW = "no row of the file"
 
 
 def check_text(content: bytes, delimiter: str) -> None:
-    """Refuse what is no text in UTF-8, has no header, or ends inside quotes.
+    """Refuse content that is not UTF-8, has no header, or ends inside quotes.
 
-    Raises:
-        DataError: naming the row, and what to do.
+    The `DataError` names the row and what to do.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -41,7 +40,7 @@ def check_text(content: bytes, delimiter: str) -> None:
 
 
 def _check_quotes(text: str, delimiter: str) -> None:
-    """Refuse a quote that is opened and never closed: its cell would hold all rows below."""
+    """Refuse a quote that is never closed: its cell would take all rows below."""
     row, last = 0, [""]
     for row, last in enumerate(_rows(f"{text}\n{_NO_ROW}", delimiter), start=1):  # noqa: B007
         pass
@@ -55,8 +54,7 @@ def _check_quotes(text: str, delimiter: str) -> None:
 def filled(content: bytes, delimiter: str) -> bytes:
     """The same rows, with empty cells where a row has fewer than the header.
 
-    Raises:
-        DataError: a row cannot be read.
+    Raises a `DataError` if a row is unreadable.
     """
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
@@ -68,8 +66,8 @@ def filled(content: bytes, delimiter: str) -> bytes:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Rows of cells; an empty line is none."""
-    # Python refuses cells of 128 kB unless told otherwise. It is never lowered: threads share it.
+    """Rows of cells, without empty lines."""
+    # Python refuses cells of 128 kB by default. This is never lowered: threads share it.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -78,16 +76,12 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def may_have_leading_zeros(content: bytes) -> bool:
-    """Whether a cell may be a number that begins with a zero for nothing."""
+    """Whether a cell may be a number with a leading zero."""
     return _MAY_LEAD.search(content) is not None
 
 
 def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:
-    """Say which columns lose leading zeros as numbers, and how to keep them; empty for none.
-
-    Args:
-        texts: columns that are read as numbers, as they are written.
-    """
+    """Say which texts lose leading zeros as numbers, and how to keep them; empty for none."""
     found = []
     for name, column in texts.items():
         zeros = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))

@@ -1,4 +1,4 @@
-"""What the materialization of snapshots calls; dbt's macros write the SQL."""
+"""The method that the materialization of snapshots calls; dbt's macros write the SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOGGER = AdapterLogger("ktk")
 
 
 class Snapshots(Materializations):
-    """Writes snapshots: what a query gave, and from when until when."""
+    """Writes snapshots: the rows of a query, and the time from and to which each was valid."""
 
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_snapshot(
@@ -45,14 +45,14 @@ class Snapshots(Materializations):
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what it is known as.
+            relation: the snapshot's relation.
             source_sql: the snapshot's own query.
-            versions_sql: what dbt's macros make of it: `snapshot_staging_table` if the snapshot
+            versions_sql: the query of dbt's macros: `snapshot_staging_table` if the snapshot
                 exists, else `build_snapshot_table`.
-            exists: whether it does.
+            exists: whether the snapshot exists.
 
         Returns:
-            What dbt logs and keeps in run_results.
+            The response for dbt's log and run_results.
         """
         config = self._snapshot_config_of(model)
         self._warn_of(config)
@@ -81,7 +81,7 @@ class Snapshots(Materializations):
     def assert_valid_snapshot_target_given_strategy(
         self, relation: BaseRelation, column_names: dict[str, str], strategy: SnapshotStrategy
     ) -> None:
-        """Check that a snapshot has its columns; dbt looks for one of them letter by letter."""
+        """Check the columns of a snapshot; dbt compares one of the names case-sensitively."""
         lower = {key: name.lower() for key, name in (column_names or {}).items()}
         super().assert_valid_snapshot_target_given_strategy(relation, lower, strategy)
 
@@ -93,11 +93,11 @@ class Snapshots(Materializations):
         check_cols: object,
         columns: Sequence[str],
     ) -> tuple[bool, list[str]]:
-        """Say by which columns a snapshot tells that a row has changed.
+        """Say by which columns a snapshot detects that a row has changed.
 
         Args:
             model: the node as Jinja's `model`.
-            relation: what is stored of it; None for nothing.
+            relation: the stored snapshot; None without one.
             check_cols: its configuration.
             columns: those of its query.
 
@@ -121,7 +121,7 @@ class Snapshots(Materializations):
     def _check_place(
         self, model: Mapping[str, Any], relation: BaseRelation, config: SnapshotConfig
     ) -> None:
-        """Refuse to take the place of anything: a snapshot is never rebuilt."""
+        """Refuse to replace anything: a snapshot is never rebuilt."""
         store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._author(model).dataset(config.target)
         for other in self._replaced(store, claim, config):
@@ -133,10 +133,9 @@ class Snapshots(Materializations):
             )
 
     def _check_stored(self, relation: BaseRelation, sql: str, config: SnapshotConfig) -> None:
-        """Check the query against what is stored.
+        """Check a query against the stored columns before dbt's SQL compares old with new values.
 
-        The gate comes before dbt's SQL compares old values with new ones, which Spark would
-        refuse with less to say, or cast.
+        Spark would cast them, or refuse them with a vaguer message.
         """
         from ktk_engine.change.merge_versions import check_source
         from ktk_engine.spark.arrow_types import arrow_schema
@@ -183,7 +182,7 @@ class Snapshots(Materializations):
         return auto_compact(Outcome.of(done), store, config, lambda: scanner, history_of(model))
 
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
-        """Say that times are of another type than the present one, which they are mixed with."""
+        """Warn that times have another type than the current time, with which they are mixed."""
         for column in self.get_columns_in_relation(relation):
             is_time_of_change = Identifier(column.name) == Identifier(config.versions.updated_at)
             if is_time_of_change and column.dtype != "timestamp":

@@ -1,4 +1,4 @@
-"""Staged runs: what a run writes is published at its end, all of it or nothing."""
+"""Staged runs: a run publishes all that it writes at its end, or nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOGGER = AdapterLogger("ktk")
 _MACRO = "macro.dbt_ktk.ktk_publish_stage"
 _HOOK = 'on-run-end: "{{ ktk_publish_stage(results) }}"'
-# What the hook runs: dbt shows what goes wrong in a hook's SQL as the hook's own failure.
+# The hook's statement: dbt shows an error in a hook's SQL as the hook's own failure.
 _END = "/* ktk: publish the staged run, or discard it */"
 _FAILED = frozenset({"error", "fail", "runtime error", "partial success"})
 _WRITES = frozenset({"model", "seed", "snapshot"})
@@ -47,8 +47,7 @@ class StagedRuns(StoreAdapter):
     def check_stage(self) -> None:
         """Refuse a staged run that could not end, once, before anything is written.
 
-        Raises:
-            DbtConfigError: the project lacks the hook, or this is `dbt retry`.
+        Raises a `DbtConfigError` if the project lacks the hook, or if this is `dbt retry`.
         """
         if self._stage_is_checked or self._stage is None:
             return
@@ -68,13 +67,13 @@ class StagedRuns(StoreAdapter):
         _LOGGER.info("Staged run: others see what it writes once all of it has succeeded.")
 
     def pre_model_hook(self, config: Any) -> Any:
-        """See `check_stage`: with `--no-populate-cache` nobody has looked before."""
+        """See `check_stage`: with `--no-populate-cache` this is the first check."""
         self.check_stage()
         return super().pre_model_hook(config)
 
     @available.parse(lambda *_, **__: "")
     def end_staged_run(self, results: Iterable[Any]) -> str:
-        """Take in how a run went.
+        """Note how a run went.
 
         Args:
             results: dbt's, as `on-run-end` has them.
@@ -100,10 +99,9 @@ class StagedRuns(StoreAdapter):
         return AdapterResponse(self._end_stage()), empty_table()
 
     def cleanup_connections(self) -> None:
-        """Let go of what threads hold; a stage that no hook has ended is discarded.
+        """Release what threads hold; discard a stage that no hook has ended.
 
-        Raises:
-            DbtRuntimeError: dbt would call the run a success.
+        Raises a `DbtRuntimeError` for such a stage, because dbt would call the run a success.
         """
         super().cleanup_connections()
         stage = self._stage
@@ -122,13 +120,13 @@ class StagedRuns(StoreAdapter):
 
     @property
     def _stage(self) -> StagedWarehouse | None:
-        """The stage of this run, as long as it is open; None if it is not staged."""
+        """The open stage of this run; None without one."""
         warehouse = self.connections.warehouse
         is_open = isinstance(warehouse, StagedWarehouse) and warehouse.is_open
         return warehouse if is_open else None  # type: ignore[return-value]
 
     def _end_stage(self) -> str:
-        """Publish or discard; say which, and why."""
+        """Publish or discard the stage; say which, and why."""
         stage, results = self._stage, self._results
         if stage is None:
             return "OK"
@@ -152,7 +150,7 @@ class StagedRuns(StoreAdapter):
         return f"published: {said}"
 
     def _ends_by_hook(self) -> bool:
-        """Whether the project's `on-run-end` leads to the macro that publishes."""
+        """Whether the project's `on-run-end` calls the macro that publishes."""
         manifest: Any = self._macro_resolver
         nodes: Mapping[str, Any] = getattr(manifest, "nodes", None) or {}
         macros: Mapping[str, Any] = getattr(manifest, "macros", None) or {}
@@ -166,7 +164,7 @@ class StagedRuns(StoreAdapter):
 
 
 def _command() -> str:
-    """The command of dbt that runs: the retried one is all that its configuration tells."""
+    """The command of dbt that runs: the configuration has only the retried one."""
     import click
 
     context = click.get_current_context(silent=True)
@@ -174,7 +172,7 @@ def _command() -> str:
 
 
 def _reasons(results: Iterable[Any]) -> Iterator[str]:
-    """Why dbt does not call a run a success; what was skipped only if nothing failed."""
+    """Why dbt does not call a run a success; skipped nodes count only if none failed."""
     results = [item for item in results if str(item.node.resource_type) != "exposure"]
     failed = [item for item in results if str(item.status) in _FAILED]
     for item in failed or [item for item in results if str(item.status) == "skipped"]:
@@ -184,7 +182,7 @@ def _reasons(results: Iterable[Any]) -> Iterator[str]:
 
 
 def _mark_discarded(results: Iterable[Any]) -> None:
-    """Let dbt say of nodes whose rows were discarded that they were not built."""
+    """Mark nodes whose rows were discarded as not built."""
     for item in results:
         if str(item.node.resource_type) in _WRITES and str(item.status) == "success":
             item.status = type(item.status)("skipped")

@@ -1,4 +1,4 @@
-"""A module that exists for the length of a block, for code that lies in no package."""
+"""A module that exists while a block runs, for code that is in no package."""
 
 from __future__ import annotations
 
@@ -13,16 +13,10 @@ from pyspark import cloudpickle
 
 @contextmanager
 def temporary_module(file: str) -> Iterator[ModuleType]:
-    """Make an empty module; workers get what is defined in it by value.
+    """Make an empty module of a unique name, whose contents Spark sends to workers by value.
 
-    Dataclasses look their module up by name, so it has to be known; for that reason Spark would
-    send functions by their names alone, and workers know no such module.
-
-    Args:
-        file: the module's `__file__`.
-
-    Yields:
-        The module, whose name no other has.
+    Dataclasses look their module up by name, so it has to be registered. Spark would then send
+    functions by name only, and workers do not have the module.
     """
     module = ModuleType(f"ktk_model_{uuid4().hex}")
     module.__file__ = file

@@ -1,4 +1,4 @@
-"""Writes a model's rows as its configuration says: rebuilt, appended, by partition or by key."""
+"""Writes a model's rows by its configuration: rebuilt, appended, by partition or by key."""
 
 from __future__ import annotations
 
@@ -35,18 +35,10 @@ def write_dataset(
     context: WriteContext,
     batch: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Write rows in one commit.
+    """Write rows in one commit; raises what `build`, `merge` and `replace_where` raise.
 
-    Args:
-        store: where to write.
-        rows: gives the rows; computed again where others change what they were computed from.
-        config: the model's configuration.
-        scanner: gives what reads the store's files; only strategies that rewrite files need it.
-        context: the run that writes; in a full refresh the strategy does not matter.
-        batch: dbt's description of the batch, for microbatch models.
-
-    Raises:
-        KtkError: see `build`, `merge` and `replace_where`.
+    `rows` is computed again if others change what it was computed from. A full refresh ignores the
+    strategy.
     """
     from ktk_engine.write.build import build_from
 
@@ -75,8 +67,8 @@ class _Write:
 def _for_spark(
     rows: Source[DataFrame | pa.Table], target: Target, scanner: Callable[[], Scanner]
 ) -> tuple[Source[DataFrame], Target]:
-    """Strategies join new rows with old ones: Spark's work. A table's own types stay declared."""
-    if rows.is_query:  # a table of Arrow is always given
+    """Give rows to Spark, which joins new with old ones; a table's own types stay declared."""
+    if rows.is_query:  # an Arrow table can always be read again
         return rows, target
     given, reads = rows.read()
     if isinstance(given, pa.Table):
@@ -126,7 +118,7 @@ def _write_incrementally(
 
 
 def _retained(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
-    """What an overwrite leaves: without partitions nothing, as dbt-spark does it."""
+    """The rows that an overwrite keeps: without partitions none, as in dbt-spark."""
     if how.strategy == "append":
         return "append"
     return "partitions" if target.partition_by else "nothing"
@@ -146,6 +138,6 @@ def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> Ro
 
 
 def _instant(value: datetime | str) -> datetime:
-    """An instant as dbt gives it; without a zone it means UTC."""
+    """An instant from dbt; without a zone it means UTC."""
     instant = datetime.fromisoformat(value) if isinstance(value, str) else value
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

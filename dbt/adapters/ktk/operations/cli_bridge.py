@@ -30,12 +30,12 @@ class CliBridge(StoreAdapter):
         Args:
             command: its name.
             schema: of the project's store.
-            arguments: its arguments; those at the end that are None are not given.
-            options: its options by name; None and False are not given, and a mapping gives the
-                option `name=value` for each of its items.
+            arguments: its arguments, without trailing ones that are None.
+            options: its options by name, without those that are None or False. Each item of a
+                mapping becomes an option `name=value`.
 
         Returns:
-            What it says, for the log.
+            Its output, for the log.
 
         Raises:
             DbtRuntimeError: it failed, or found something wrong.
@@ -48,7 +48,7 @@ class CliBridge(StoreAdapter):
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
         given = [str(item) for item in arguments if item is not None and not is_undefined(item)]
-        if given and is_undefined(arguments[0]):  # the others would take its place
+        if given and is_undefined(arguments[0]):  # the others would move into its position
             raise DbtRuntimeError(missing(f"ktk_{command}", _argument(command, 0)))
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
@@ -75,7 +75,7 @@ class CliBridge(StoreAdapter):
         return text
 
 
-# The arguments that operations need, by the names of their macros; elsewhere that is a `name`.
+# Required arguments of operations, by the names of their macros; a `name` for all others.
 _ARGUMENTS = {
     **dict.fromkeys(("report", "restore"), ("cube",)),
     "explain": ("cube", "where"),
@@ -88,12 +88,12 @@ _ARGUMENTS = {
 
 
 def _argument(command: str, given: int) -> str:
-    """Name the first argument that an operation needs and was not given."""
+    """Name the first missing argument of an operation."""
     return _ARGUMENTS.get(command, ("name",))[given]
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:
-    """Options as a command line has them."""
+    """Options in the form of a command line."""
     words = []
     for name, value in options.items():
         if value is None or value is False:

@@ -1,4 +1,4 @@
-"""What macros and tests of cubes call."""
+"""The methods that macros and tests of cubes call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CubeMethods(StoreAdapter):
         """Give the comment that `cube_of(...)` compiles to; needs no store.
 
         Raises:
-            DbtRuntimeError: a name was given instead of a model, on which nothing would depend.
+            DbtRuntimeError: an argument is a name, not a model, so dbt would see no dependency.
         """
         wrong = [item for item in relations if not isinstance(item, BaseRelation)]
         if wrong:
@@ -79,7 +79,7 @@ class CubeMethods(StoreAdapter):
             return cube_query_text(asked, columns, where, dimensions, partition_by, partitions)
 
     def _partitions_of(self, relation: KtkRelation) -> tuple[str, ...]:
-        """Partition columns of a cube; none of one that is not there (yet): its query says so."""
+        """Partition columns of a cube; none before it exists, which its query then reports."""
         places = list(self._given_for(relation)) if relation.is_cte else [relation.place]
         found: dict[tuple[str, ...], tuple[str, str]] = {}
         for place in places:
@@ -98,7 +98,7 @@ class CubeMethods(StoreAdapter):
         return next(iter(found), ())
 
     def _given_for(self, relation: KtkRelation) -> Iterator[tuple[str, str]]:
-        """What a unit test may have given rows in the place of; dbt names it by its alias alone."""
+        """What a unit test may replace by given rows; dbt names it by its alias alone."""
         name = str(relation.identifier).removeprefix(relation.add_ephemeral_prefix(""))
         for schema, alias, _ in self._builders.relations if self._builders is not None else ():
             if alias == name:
@@ -115,10 +115,10 @@ class CubeMethods(StoreAdapter):
         version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> str:
-        """Give a relation with the clause of Spark's SQL that asks for an earlier version.
+        """Give a relation with the clause of Spark's SQL for an earlier version.
 
         Raises:
-            DbtRuntimeError: neither or both are given, or they are no number and no moment.
+            DbtRuntimeError: neither or both are given, or a value is no version or no time.
         """
         if (version is None) == (timestamp is None):
             raise DbtRuntimeError(
@@ -142,7 +142,7 @@ class CubeMethods(StoreAdapter):
         if not known.is_cte:
             return str(known.replace(version=asked))
         if self.connections.working_on().startswith("unit_test."):
-            return str(known)  # the rows that are given are those of the version
+            return str(known)  # the given rows are those of the version
         raise DbtRuntimeError(
             f"at_version(...): {known} is the query of an ephemeral model, which has no versions. "
             "Ask for the version of what it reads, in that model."
@@ -152,16 +152,16 @@ class CubeMethods(StoreAdapter):
     def remove_dataset(
         self, schema: str, cube: str, dataset: str | None = None, cascade: bool = False
     ) -> str:
-        """Take a dataset out of a cube in one commit (`run-operation ktk_remove`).
+        """Remove a dataset from a cube in one commit (`run-operation ktk_remove`).
 
         Args:
-            schema: where the cube lives.
+            schema: the cube's schema.
             cube: its name, or that of a plain table.
             dataset: the dataset's id.
             cascade: with the seed dataset, also remove what depends on it.
 
         Returns:
-            What was done, for the log.
+            A line for the log.
         """
         check_given("ktk_remove", "cube", cube)
         with translated():
@@ -183,14 +183,14 @@ class CubeMethods(StoreAdapter):
         """Compact a cube, one of its datasets, or a table (`run-operation ktk_compact`).
 
         Args:
-            schema: where it lives.
+            schema: its schema.
             cube: its name, or that of a plain table.
             dataset: the dataset's id; None for all.
             target_size: size of the new files, such as `128MB`.
-            dry_run: only say what would be rewritten.
+            dry_run: only say which files it would rewrite.
 
         Returns:
-            What was done, for the log.
+            Lines for the log.
         """
         from ktk_engine.formatting import parse_size
         from ktk_engine.maintain.compact import compact
@@ -226,13 +226,13 @@ class CubeMethods(StoreAdapter):
 
         Args:
             kind: name of the test.
-            relation: what is tested.
+            relation: the tested relation.
             rows: what to select its rows from.
             arguments: the test's own.
 
         Returns:
-            `sql`, and a `message` for the log where the failure is known already. Where a relation
-            was not built yet, SQL that says so when it runs: compiling needs no relation.
+            `sql`, and a `message` for the log if the failure is known already. For a relation that
+            is not built yet, the SQL says so when it runs, because compiling needs no relation.
         """
         schema, name = as_ktk(relation).place
         given = dict(arguments)

@@ -1,4 +1,4 @@
-"""`cube_query(...)`: the SQL that it compiles to; what the log says of a plan."""
+"""The SQL that `cube_query(...)` compiles to, and the log line of a plan."""
 
 from __future__ import annotations
 
@@ -25,17 +25,8 @@ def cube_query_text(
 ) -> str:
     """Write a query of a cube as a plain statement; the engine plans it when it runs.
 
-    Args:
-        relation: the cube as SQL names it.
-        columns: output columns; None means all, or with `dimensions` only those.
-        where: a condition as SQL text.
-        dimensions: the dimensions that address a row of the result: each cell is one row. The
-            cube's partition columns are part of the result (decision 6).
-        partition_by: the rows come in groups by these columns, null last.
-        partition_columns: the cube's.
-
-    Raises:
-        ConfigurationError: an argument is not a list of names.
+    Each cell of the dimensions and of the cube's partition columns is one row (decision 6). Raises
+    a `ConfigurationError` if an argument is not a list of names.
     """
     chosen = _names("columns", columns)
     groups = _names("partition_by", partition_by)
@@ -47,12 +38,12 @@ def cube_query_text(
         head = "select distinct"
         chosen = list(dict.fromkeys([*cells, *partition_columns, *groups, *chosen]))
     elif columns is not None:
-        # Anyone who sorts by a column has to see it.
+        # To sort by a column, a query has to select it.
         chosen = list(dict.fromkeys([*chosen, *groups]))
     listed = ", ".join(map(quote_identifier, chosen)) or "*"
     lines = [f"{head} {listed}", f"from {relation}"]
     if where:
-        # The line break ends a comment that the condition may end with.
+        # The line break ends a trailing comment of the condition.
         lines.append(f"where ({where}\n)")
     if groups:
         order = dict.fromkeys([*groups, *(cells or ()), *(partition_columns if cells else ())])
@@ -75,14 +66,9 @@ def _names(what: str, given: object) -> list[str]:
 
 
 def cube_partitions(nodes: Iterable[RelationConfig]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Partition columns of the cubes of a project, as their seed datasets' models say.
+    """Schema and name of each cube -> partition columns, as the model of its seed dataset says.
 
-    Args:
-        nodes: the project's models.
-
-    Returns:
-        (schema, name) of each cube -> its partition columns. So a query compiles to the same text
-        whether the cube is built already or not.
+    So a query compiles to the same text before and after the cube is built.
     """
     known: list[Any] = list(nodes)
     seeds = {n.unique_id: n for n in known if _materialized(n) == "cube_seed"}
@@ -105,11 +91,7 @@ def _materialized(node: Any) -> str:
 
 
 def plan_line(plan: Plan) -> str:
-    """Say in one line how many files of a relation a statement opens.
-
-    Args:
-        plan: of one cube, dataset or table.
-    """
+    """Say in one line how many files of a cube, dataset or table a statement opens."""
     kind = kind_of(plan)
     parts = [
         f"{item.dataset} {item.steps[0].files:,} -> {item.files.num_rows:,}"

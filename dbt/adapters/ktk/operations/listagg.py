@@ -1,4 +1,4 @@
-"""`dbt.listagg(...)`: the SQL that it compiles to."""
+"""The SQL that `dbt.listagg(...)` compiles to."""
 
 from __future__ import annotations
 
@@ -20,20 +20,10 @@ class _Term(NamedTuple):
 def listagg_text(
     measure: str, delimiter: str, order_by: str | None, limit: int | None, has_listagg: bool
 ) -> str:
-    """Write an aggregate that joins the values of a group, nulls left out, null if there are none.
+    """Write an aggregate that joins the values of a group without nulls; null if there are none.
 
-    Spark's own can be used as a window function, too; lists serve where it is missing and where
-    only the first values count.
-
-    Args:
-        measure: what is joined as SQL, perhaps with `distinct` before it.
-        delimiter: what stands between, as SQL.
-        order_by: an `order by` clause; without one Spark's order counts, which may change.
-        limit: how many values are taken at most; none for all.
-        has_listagg: Spark knows `listagg`, as it does since 4.0.
-
-    Raises:
-        DbtRuntimeError: the order is none, or is not one of distinct values.
+    Lists replace Spark's `listagg` before 4.0 and for a limit, but cannot be window functions.
+    Raises a `DbtRuntimeError` for an invalid order, or one that is not of distinct values.
     """
     if has_listagg and not limit:
         order = f" within group ({order_by})" if order_by else ""
@@ -67,7 +57,7 @@ def _listed(value: str, terms: list[_Term], is_distinct: bool) -> str:
 
 
 def _sorted(listed: str, terms: list[_Term]) -> str:
-    """Sort structs by their first fields, fast if all go the same way, nulls as well."""
+    """Sort structs by their first fields and nulls, fast if all directions are the same."""
     descends = terms[0].descends
     if all(term[1:] == (descends, descends) for term in terms):
         return f"sort_array({listed}, {str(not descends).lower()})"
@@ -83,11 +73,7 @@ def _sorted(listed: str, terms: list[_Term]) -> str:
 
 
 def _terms(order_by: str) -> list[_Term]:
-    """Read an `order by` clause.
-
-    Raises:
-        DbtRuntimeError: it is none.
-    """
+    """Read an `order by` clause; a `DbtRuntimeError` if it is none."""
     tokens = tokenize(order_by)
     if [token.word for token in tokens[:2]] != ["ORDER", "BY"]:
         raise DbtRuntimeError(f"listagg: the order must begin with `order by`, but is: {order_by}")

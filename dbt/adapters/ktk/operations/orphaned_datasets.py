@@ -1,4 +1,4 @@
-"""Says at the end of a whole run which datasets no node of the project builds any more."""
+"""Reports after a whole run which datasets no node of the project builds any more."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclud
 
 
 class Leftovers(StoreAdapter):
-    """Names what models that were deleted or renamed left behind; deletes nothing."""
+    """Names the datasets of models that were deleted or renamed; deletes nothing."""
 
     _told: Builders | None = None
 
     def cleanup_connections(self) -> None:
-        """End a run: dbt calls this after its last node, and once more before it exits."""
+        """End a run: dbt calls this after its last node, and again before it exits."""
         while self._taken_out:
             self._say_missing(*self._taken_out.pop())
         if (
@@ -39,7 +39,7 @@ class Leftovers(StoreAdapter):
         super().cleanup_connections()
 
     def _say_missing(self, schema: str, uuid: str) -> None:
-        """Warn of a dataset that was to be built anew, and was not."""
+        """Warn of a dataset that the run should have rebuilt, but did not."""
         try:
             store = self.connections.warehouse.find_schema(schema)
             state = None if store is None else resolve(store, scope_of(uuid))

@@ -1,4 +1,4 @@
-"""Arguments that `dbt run-operation` was not given: Jinja has an object for them, and no error."""
+"""Missing arguments of `dbt run-operation`, for which Jinja passes an object and no error."""
 
 from __future__ import annotations
 
@@ -8,23 +8,14 @@ from dbt_common.exceptions import DbtRuntimeError
 
 
 def is_undefined(value: Any) -> bool:
-    """Whether a macro's argument without a default was not given."""
+    """Whether a macro's argument without a default is missing."""
     from jinja2 import Undefined
 
     return isinstance(value, Undefined)
 
 
 def check_given(operation: str, argument: str, value: Any) -> None:
-    """Refuse an operation that lacks an argument.
-
-    Args:
-        operation: its name.
-        argument: the argument's name.
-        value: what the macro has for it.
-
-    Raises:
-        DbtRuntimeError: with an example of how to give it.
-    """
+    """Refuse an operation that lacks an argument; the `DbtRuntimeError` shows how to give it."""
     if is_undefined(value):
         raise DbtRuntimeError(missing(operation, argument))
 

@@ -1,4 +1,4 @@
-"""A statement or a write of one thread, which another thread or the clock can stop."""
+"""A statement or a write of one thread, which another thread or the time limit can stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS = 0.2
 _SAY_SECONDS = 10.0
-_MOST_SECONDS = 60.0  # a long run does not fill its log
+_MOST_SECONDS = 60.0  # a long run must not fill its log
 _STEPS: tuple[Step, ...] = get_args(Step)
 _LOGGER = AdapterLogger("ktk")
 _DISCARDED = "What it had not committed is discarded."
@@ -31,18 +31,9 @@ INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 
 class CancellableTask:
-    """What a thread does for a node.
+    """What a thread does for a node, as one of perhaps several statements since it `began`.
 
-    Args:
-        node: whose work it is, for messages: its unique id.
-        description: what Spark shows of its jobs.
-        limit: how long Spark may work on it.
-        began: when the node began, of which this may be one of several statements.
-        lost: says why a server elsewhere, on which it runs, does not answer; empty if it does.
-
-    Attributes:
-        stopped: why it was stopped; empty if it was not.
-        watched: what it does now.
+    `lost` says why the server that it runs on does not answer; empty if it does.
     """
 
     def __init__(
@@ -70,21 +61,16 @@ class CancellableTask:
         self.watched = Watched()
 
     def begin(self) -> None:
-        """Start the clock, for work that needs no session.
-
-        Raises:
-            DbtRuntimeError: the work was stopped before.
-        """
+        """Start the clock of work without a session; a `DbtRuntimeError` if it was stopped."""
         with self._lock:
             self._start_clock()
             self._start_watcher()
         self.check()
 
     def use(self, session: SparkSession) -> None:
-        """Count a session's jobs to this work; the clock starts with the first session at last.
+        """Add a session's jobs to this work, and start the clock with the first session.
 
-        Raises:
-            DbtRuntimeError: the work was stopped before.
+        Raises a `DbtRuntimeError` if the work was stopped.
         """
         with self._lock:
             if session not in self._sessions:
@@ -97,14 +83,13 @@ class CancellableTask:
 
     @property
     def has_session(self) -> bool:
-        """Whether a session was used for it."""
+        """Whether it has used a session."""
         return bool(self._sessions)
 
     def stop(self, why: str) -> None:
-        """Cancel its jobs, those to come as well; another thread calls this.
+        """Cancel its jobs, present and future, from another thread.
 
-        Args:
-            why: the message after the node's name.
+        `why` follows the node's name in the message.
         """
         with self._lock:
             self.stopped = self.stopped or f"{self._node} was {why}"
@@ -112,30 +97,26 @@ class CancellableTask:
             threading.Thread(target=self._keep_cancelling, daemon=True).start()
 
     def check(self) -> None:
-        """Go no further if the work was stopped.
-
-        Raises:
-            DbtRuntimeError: says who stopped it.
-        """
+        """Raise a `DbtRuntimeError` that says who stopped the work, if it was stopped."""
         if self.stopped:
             raise DbtRuntimeError(self.stopped)
 
     def close(self) -> None:
-        """End it; nothing stops it any more."""
+        """End it, so that nothing can stop it any more."""
         with self._lock:
             self._ended.set()
         self._stack.close()
 
     def _cancel(self) -> bool:
-        """Cancel the jobs that run; gives whether the work goes on."""
+        """Cancel the running jobs, and tell whether the work goes on."""
         with self._lock:
             if self._group is not None and not self._ended.is_set():
-                with suppress(Exception):  # a Spark that has ended cancels nothing more
+                with suppress(Exception):  # a Spark that has ended has no jobs to cancel
                     self._group.cancel()
             return not self._ended.is_set()
 
     def _keep_cancelling(self) -> None:
-        """A job may start later: Spark submits the stages of a query one after the other."""
+        """Cancel repeatedly: Spark submits the stages of a query one after the other."""
         while not self._ended.wait(_AGAIN_SECONDS) and self._cancel():
             pass
 
@@ -148,14 +129,14 @@ class CancellableTask:
 
     def _start_watcher(self) -> None:
         if self._watcher is None:
-            context = copy_context()  # dbt's log asks it who is logging
+            context = copy_context()  # dbt's log reads from it who is logging
             self._watcher = threading.Thread(target=context.run, args=[self._watch], daemon=True)
             self._watcher.start()
 
     def _watch(self) -> None:
-        """Let a person who waits know, now and then, how far it is, or that Spark's master is lost.
+        """Report progress now and then to a waiting user, or that Spark's master is lost.
 
-        Spark would wait for the master for ever.
+        Spark would wait for the master forever.
         """
         told, lost = Told(self._name, self._began), ""
         while not self._ended.wait(_SAY_SECONDS):
@@ -164,7 +145,7 @@ class CancellableTask:
                     group = self._group
                 problem = self._problem(group) if group else ""
                 line = told.line(self.watched.step, group.work() if group else None)
-            except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
+            except Exception:  # noqa: BLE001 - work does not fail for lack of progress
                 return
             if problem and lost:  # twice: another one may have taken over
                 return self._give_up(f"cancelled. {problem} {_DISCARDED}")
@@ -173,11 +154,11 @@ class CancellableTask:
                 _LOGGER.info(line)
 
     def _problem(self, group: JobGroup) -> str:
-        """Why it can come to no end; empty if it can."""
+        """Why it cannot end; empty if it can."""
         return self._lost() if self._lost is not None else _master_problem(group)
 
     def _give_up(self, why: str) -> None:
-        """Stop what waits for a Spark that is lost; a server that is lost cancels nothing."""
+        """Stop the wait for a lost Spark; a lost server cannot cancel anything."""
         if self._lost is None:
             return self.stop(why)
         from ktk_engine.spark.session.connect import abandon
@@ -212,12 +193,7 @@ def _master_problem(group: JobGroup) -> str:
 
 
 class Told:
-    """What is said of a node while somebody waits for it: never less than before.
-
-    Args:
-        name: the node's.
-        began: when it began.
-    """
+    """The progress of a node that dbt shows a waiting user: it never decreases."""
 
     def __init__(self, name: str, began: float) -> None:
         self._name = name
@@ -227,13 +203,11 @@ class Told:
         self._most = dict.fromkeys(("tasks", "rows", "bytes", "shuffled"), 0)
 
     def line(self, step: Step, work: GroupWork | None) -> str:
-        """Say the step, the seconds and what is done; empty if it is too soon to say more.
+        """Give the step, the seconds and the work done; empty if it is too soon for another line.
 
-        Args:
-            step: what the node does.
-            work: how far Spark is; None if it does nothing for the node.
+        `work` is None if Spark does nothing for the node.
         """
-        if work is not None and step == "writing":  # what Spark writes, it reads first
+        if work is not None and step == "writing":  # Spark reads first what it writes
             step = "sorting and writing" if work.is_last else "reading"
         self._step = max(self._step, step, key=_STEPS.index)
         for key in self._most if work is not None else ():

@@ -1,4 +1,4 @@
-"""What `dbt debug` says beside the profile: versions, Java, what the store and Spark can do."""
+"""What `dbt debug` shows besides the profile: versions, Java, and checks of the store and Spark."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from ktk_engine.store.warehouse import Warehouse
 # One of the two is installed: a client of Spark Connect has no classic PySpark.
 _PACKAGES = ("dbt-ktk", "ktk-engine", "pyspark", "pyspark-client", "pyarrow")
 _NOT_OVER_CONNECT = (
-    "Not over Spark Connect: sparkContext, RDDs and what else is Java's in Python models; tables "
-    "in a metastore (`file_format`); settings that a Spark is started with"
+    "Not over Spark Connect: sparkContext, RDDs and other Java objects in Python models, tables in "
+    "a metastore (`file_format`), and settings of Spark's start"
 )
 
 
 def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
-    """Check one thing after the other, cheap ones first, and say what was found.
+    """Check one thing after the other, cheap ones first, and give a line for each.
 
-    Raises:
-        StoreError: the store cannot be read or written.
-        SessionError: there is no Java, or Spark does not start; or a server of Spark Connect does
-            not answer.
+    Raises a `StoreError` if the store is not readable or writable, or a `SessionError` if Java is
+    missing, Spark does not start, or a server of Spark Connect does not answer.
     """
     packages = ", ".join(_installed())
     yield f"Python {sys.version.split()[0]}, {packages}"

@@ -1,4 +1,4 @@
-"""The functions of a project (`functions/`): each Spark session defines those that it meets."""
+"""The functions of a project (`functions/`): each Spark session defines those that it calls."""
 
 from __future__ import annotations
 
@@ -22,45 +22,34 @@ _NOT_DETERMINISTIC = "non-deterministic"
 
 
 def function_name(schema: str, alias: str) -> str:
-    """Give the name that SQL calls a function by: one part, as temporary functions have.
-
-    Args:
-        schema: the node's schema.
-        alias: its alias.
-    """
+    """Give the name of a function in SQL: one part, because it is a temporary function."""
     return quote_identifier(f"{schema}.{alias}")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a project.
+    """A function of a project."""
 
-    Attributes:
-        node: what the manifest says of it.
-        is_built: whether this run has built it.
-    """
-
-    node: Mapping[str, Any]
-    is_built: bool = False
+    node: Mapping[str, Any]  # its entry in the manifest
+    is_built: bool = False  # by this run
 
     @property
     def name(self) -> str:
-        """What SQL calls it."""
+        """Its name in SQL."""
         return function_name(str(self.node["schema"]), str(self.node["alias"]))
 
     @property
     def is_python(self) -> bool:
-        """Whether its body is Python; what `--state` says of a function names no language."""
+        """Whether its body is Python; a function in `--state` has no language."""
         return self.node.get("language", "python") == "python" and bool(
             self.node.get("language") or self.config.get("entry_point")
         )
 
     @property
     def body(self) -> str:
-        """Its code; of one that this run does not build, what stands in its file.
+        """Its code, from its file if this run does not build it.
 
-        Raises:
-            DbtRuntimeError: only dbt can say what the code is.
+        Raises a `DbtRuntimeError` if only dbt can render the code.
         """
         compiled = self.node.get("compiled_code")
         code = str(compiled or self.node.get("raw_code") or "")
@@ -73,15 +62,14 @@ class Function:
 
     @property
     def python_name(self) -> str:
-        """What the SQL of a Python function calls."""
+        """The name that the SQL of a Python function calls."""
         return quote_identifier(f"{self.node['schema']}.{self.node['alias']}~python")
 
     @property
     def statement(self) -> str:
         """The statement that defines it; a Python function's calls `python_name`.
 
-        Raises:
-            DbtRuntimeError: see `body`.
+        Raises a `DbtRuntimeError`, as `body` does.
         """
         arguments = self.node.get("arguments") or ()
         if self.is_python:
@@ -97,7 +85,7 @@ class Function:
 
     @property
     def returns(self) -> str:
-        """Spark's name of the type of what it gives."""
+        """Spark's name of its result type."""
         return str(self.node["returns"]["data_type"])
 
     @property
@@ -118,8 +106,7 @@ class Function:
     def check(self) -> None:
         """Refuse what a function of a Spark session cannot be.
 
-        Raises:
-            DbtRuntimeError: naming the function and what to do.
+        The `DbtRuntimeError` names the function and what to do.
         """
         kind = str(self.config.get("type") or "scalar")
         if kind != "scalar":
@@ -156,11 +143,7 @@ class Function:
                 ) from None
 
     def define(self, session: SparkSession) -> None:
-        """Let a session know it.
-
-        Raises:
-            DbtRuntimeError: it cannot be defined.
-        """
+        """Define it in a session; a `DbtRuntimeError` if that fails."""
         self.check()
         if int(session.version.partition(".")[0]) < 4:
             raise self.problem(
@@ -171,7 +154,7 @@ class Function:
         session.sql(self.statement)
 
     def _register(self, session: SparkSession) -> None:
-        """Let a session know the Python function; workers get it by value."""
+        """Register the Python function in a session; workers get it by value."""
         import pyspark  # noqa: F401 -- all of it before a part
         from pyspark.sql.functions import udf
         from pyspark.sql.types import _parse_datatype_string
@@ -205,7 +188,7 @@ def _argument(argument: Mapping[str, Any]) -> str:
 
 
 def _verified(function: Callable[..., Any], kind: Any, name: str) -> Callable[..., Any]:
-    """Make a function fail that gives values of another type: Spark would take them for null."""
+    """Make a function fail for values of another type, which Spark would turn into null."""
     import pyspark  # noqa: F401 -- all of it before a part
     from pyspark.sql.types import _make_type_verifier
 
@@ -220,14 +203,14 @@ def _verified(function: Callable[..., Any], kind: Any, name: str) -> Callable[..
 
 
 class Functions:
-    """The functions that a run has met, by what SQL calls them."""
+    """The functions that a run has met, by their names in SQL."""
 
     def __init__(self) -> None:
         self._known: dict[str, Function] = {}
         self._defined: WeakKeyDictionary[SparkSession, dict[str, Function]] = WeakKeyDictionary()
 
     def note(self, function: Function) -> None:
-        """Know a function from now on; what this run has built stays."""
+        """Register a function; one that this run has built stays."""
         before = self._known.get(function.name)
         if function.is_built or before is None or not before.is_built:
             self._known[function.name] = function
@@ -238,22 +221,13 @@ class Functions:
         return known is not None and known.is_built
 
     def named_in(self, sql: str) -> list[Function]:
-        """The functions that a text calls.
-
-        Args:
-            sql: any SQL.
-        """
+        """The functions that a text of SQL calls."""
         return [function for name, function in self._known.items() if name in sql]
 
     def define(self, session: SparkSession, sql: str) -> None:
-        """Define in a session what a statement calls, unless it knows that already.
+        """Define in a session the functions that a statement calls, unless it has them already.
 
-        Args:
-            session: the session.
-            sql: the statement.
-
-        Raises:
-            DbtRuntimeError: a function cannot be defined.
+        Raises a `DbtRuntimeError` if that fails.
         """
         for function in self.named_in(sql):
             defined = self._defined.setdefault(session, {})

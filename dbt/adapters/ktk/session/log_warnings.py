@@ -1,4 +1,4 @@
-"""Warnings of the engine go to dbt's log; other warnings of Python stay as they are."""
+"""Sends the engine's warnings to dbt's log; other Python warnings stay as they are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOGGER = AdapterLogger("ktk")
 
 
 def log_warnings() -> None:
-    """Let the process show the engine's warnings as lines of dbt's log.
+    """Show the engine's warnings as lines of dbt's log.
 
-    `warnings.showwarning` is the whole process's; it is replaced once, and what it was is called
-    for every other warning.
+    `warnings.showwarning` belongs to the whole process: it is replaced once, and other warnings
+    still go to the previous function.
     """
     before: Any = warnings.showwarning
     if getattr(before, "logs_warnings_of_ktk", False):

@@ -1,4 +1,4 @@
-"""The Spark sessions of a dbt process: opened when a statement needs one, one a thread."""
+"""The Spark sessions of a dbt process: one per thread, opened when a statement needs it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,9 @@ _LOGGER = AdapterLogger("ktk")
 class Sessions:
     """Gives each dbt thread a Spark session of its own, over one context or on one server.
 
-    Listing relations, checking configurations, reading columns and most tests need no Spark; the
-    JVM starts, and the server is asked, with the first statement that does.
-
-    Args:
-        warehouse: the profile's.
-        settings: its Spark settings.
-        server: the server of Spark Connect; None for a Spark of this process.
+    The JVM starts, or the server is called, with the first statement that needs Spark: listing
+    relations, checking configurations, reading columns and most tests do not. `server` is None for
+    a Spark of this process.
     """
 
     def __init__(
@@ -62,7 +58,7 @@ class Sessions:
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
         self._session_settings: dict[str, str] = {}
-        # By the thread itself: the number of one that ended is given to the next.
+        # By the thread itself: a new thread may get the number of an ended one.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, CancellableTask] = {}
         self._cancelled: WeakSet[threading.Thread] = WeakSet()
@@ -74,7 +70,7 @@ class Sessions:
 
     @property
     def started(self) -> bool:
-        """Whether Spark runs already, also for others: in this process, or on a server."""
+        """Whether Spark runs already, in this process or on a server."""
         if self._spark is not None or self.server is not None:
             return True
         context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
@@ -83,8 +79,7 @@ class Sessions:
     def current(self) -> SqlSession:
         """The session of the calling thread, whose jobs belong to the thread's work.
 
-        Raises:
-            DbtRuntimeError: the work was cancelled.
+        Raises a `DbtRuntimeError` if the work was cancelled.
         """
         thread = threading.current_thread()
         work = self._work.get(thread)
@@ -99,7 +94,7 @@ class Sessions:
         return session
 
     def _is_gone(self, session: SqlSession, work: CancellableTask | None) -> bool:
-        """Whether the server has forgotten a session; asked once for each piece of work."""
+        """Whether the server has lost a session; checked once for each piece of work."""
         from ktk_engine.spark.session.connect import abandon, is_gone
 
         if work is not None and work.has_session:
@@ -112,31 +107,26 @@ class Sessions:
         return gone
 
     def _check_server(self) -> None:
-        """Go no further if the server does not answer.
-
-        Raises:
-            SessionError: within ten seconds.
-        """
+        """Raise a `SessionError` within ten seconds if the server does not answer."""
         if problem := self.server_problem():
             raise SessionError(f"{problem} Is it running, and can this machine reach it?")
 
     def server_problem(self) -> str:
-        """Say that the server of Spark Connect does not answer; empty if it does, or is none."""
+        """Say that the Spark Connect server does not answer; empty if it does, or without one."""
         from ktk_engine.spark.session.connect import server_problem
 
         return "" if self.server is None else server_problem(self.server.host, self.server.port)
 
     def plans(self) -> Sequence[Plan]:
-        """The plans of what the calling thread's last statement read in its session."""
+        """The plans of the calling thread's last statement in its session."""
         with self._lock:
             session = self._of_thread.get(threading.current_thread())
         return () if session is None else session.plans
 
     def local(self) -> LocalSql:
-        """What answers simple queries without a session, as a part of the thread's work.
+        """Answers simple queries without a session, as a part of the thread's work.
 
-        Raises:
-            DbtRuntimeError: the work was cancelled.
+        Raises a `DbtRuntimeError` if the work was cancelled.
         """
         from ktk_engine.local.sql.local_sql import LocalSql
 
@@ -149,8 +139,7 @@ class Sessions:
     def working(self, work: CancellableTask) -> Iterator[None]:
         """Run a block as a piece of work that can be stopped; it may be part of a larger one.
 
-        Raises:
-            DbtRuntimeError: the block failed since it was stopped.
+        Raises a `DbtRuntimeError` if the block failed because it was stopped.
         """
         thread = threading.current_thread()
         if thread in self._work:
@@ -180,11 +169,7 @@ class Sessions:
             work.close()
 
     def check(self) -> None:
-        """Go no further if the calling thread's work was stopped.
-
-        Raises:
-            DbtRuntimeError: it was.
-        """
+        """Raise a `DbtRuntimeError` if the calling thread's work was stopped."""
         work = self._work.get(threading.current_thread())
         if work is not None:
             work.check()
@@ -193,7 +178,7 @@ class Sessions:
     def separate(self) -> Iterator[SqlSession]:
         """Give the calling thread a session of its own for a block.
 
-        What the block sets or registers there is gone after it; `cancel` reaches it.
+        What the block sets or registers there ends with it; `cancel` reaches it.
         """
         before, thread = self.current(), threading.current_thread()
         with self._lock:
@@ -212,7 +197,7 @@ class Sessions:
         release(session.session)
 
     def cancel(self, thread: threading.Thread) -> None:
-        """Cancel what a thread computes, now and from now on; another thread calls this."""
+        """Cancel a thread's work, present and future, from another thread."""
         self._cancelled.add(thread)
         work = self._work.get(thread)
         if work is not None:
@@ -268,7 +253,7 @@ class Sessions:
         return own
 
     def _sort_settings(self, spark: SparkSession) -> None:
-        """Find what each session takes, and say what a Spark that ran before cannot take."""
+        """Find the settings for each session, and report those that a running Spark cannot take."""
         self._session_settings = {
             key: value for key, value in self._settings.items() if spark.conf.isModifiable(key)
         }
@@ -286,7 +271,7 @@ class Sessions:
 
 
 def _takes(session: SparkSession, key: str, value: str) -> bool:
-    """Give a session on a server a setting; whether it has it then."""
+    """Set a setting of a session on a server, and tell whether it took effect."""
     import pyspark  # noqa: F401
     from pyspark.errors import PySparkException
 
@@ -304,7 +289,7 @@ def _still_starting(seconds: int) -> None:
 
 
 def _holds(key: str, found: str | None, value: str) -> bool:
-    """Whether Spark has what the profile wants; options of Java are among the engine's own."""
+    """Whether Spark has the profile's value; Java options also include the engine's own."""
     if key == "spark.driver.extraJavaOptions":
         return value in (found or "")
     return found == value
@@ -312,9 +297,10 @@ def _holds(key: str, found: str | None, value: str) -> bool:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep the process's way to deal with Ctrl-C through a block that starts Spark.
+    """Keep the process's Ctrl-C handling through a block that starts Spark.
 
-    PySpark would cancel all jobs first, a host program's too, and not from within a statement.
+    PySpark would first cancel all jobs, including a host program's, and not from within a
+    statement.
     """
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -1,4 +1,4 @@
-"""Gives what Spark says of an error, as far as it helps who wrote the model."""
+"""Reduces Spark's errors to the part that helps the author of a model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import without_secrets
 
 _CANCELLED = "[OPERATION_CANCELED]"
-# Before messages of errors for which Spark Connect has no class of Python's.
+# The prefix of errors that have no Python class in Spark Connect.
 _CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
 _OF_JAVA = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
-# Spark's analyser appends the place and the plan to its message.
+# Spark's analyzer appends the position and the plan to its message.
 _QUOTED = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
@@ -26,10 +26,10 @@ _DAMAGED = (
     "--full-refresh: `ktk check --deep` lists every damaged file. If it is a source's, ask for "
     "another copy of it."
 )
-# Which line of ours called Spark helps nobody who wrote SQL.
+# The line of ours that called Spark does not help the author of the SQL.
 _OWN_CALL = re.compile(r'\n== DataFrame ==\n"[^"\n]*" was called from\n[^\n]*ktk_engine/[^\n]*')
 _NEAR = re.compile(r"Syntax error at or near '(\w+)'")
-# Statements of Delta Lake's, and the command that does the same.
+# Statements of Delta Lake, and the command that does the same.
 _COMMANDS = {
     "optimize": "ktk_compact",
     "vacuum": "ktk_cleanup",
@@ -47,8 +47,8 @@ _PYSPARKS_FRAME = re.compile(
 
 
 def spark_ended() -> str:
-    """Say why Spark ended, if it did: whatever was asked of it fails then, in many words."""
-    if "py4j" not in sys.modules:  # it is not here that Spark runs
+    """Say why Spark ended, if it did: each call then fails with a long message."""
+    if "py4j" not in sys.modules:  # Spark runs elsewhere
         return ""
     from ktk_engine.spark.session.liveness import why_ended
 
@@ -56,14 +56,9 @@ def spark_ended() -> str:
 
 
 def spark_message(error: Exception, hint: str = "") -> str | None:
-    """Give the message of an error that Spark raised: no stack of Java, no plan.
+    """Give the message of Spark's error without Java's stack or a plan; None for other errors.
 
-    Args:
-        error: any error.
-        hint: what to do where a relation is not there, see `missing_hint`.
-
-    Returns:
-        The message; None for an error that is not Spark's.
+    `hint` says what to do about a missing relation; see `missing_hint`.
     """
     module = type(error).__module__
     if lost := _lost_session(error):
@@ -94,7 +89,7 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
 
 
 def _lost_session(error: Exception) -> str:
-    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
+    """Say that a server of Spark Connect, or a session there, is gone; else empty."""
     if "grpc" not in sys.modules:
         return ""
     from ktk_engine.spark.client.connect import lost_session
@@ -103,7 +98,7 @@ def _lost_session(error: Exception) -> str:
 
 
 def _no_java(attribute: str) -> str:
-    """What to take in place of what classic sessions alone have."""
+    """What to use in place of features of classic sessions."""
     return (
         f"`{attribute}` is of Spark in this process, and over Spark Connect there is none here. "
         "Use frames and SQL (mapInArrow, mapInPandas, applyInPandas, session.sql), or run this "
@@ -112,12 +107,12 @@ def _no_java(attribute: str) -> str:
 
 
 def java_stack(error: Exception) -> str:
-    """Give what Java's stack says of an error, for the log file; empty if there is none."""
+    """Give Java's stack of an error for the log file; empty without one."""
     return str(getattr(error, "_stackTrace", None) or getattr(error, "java_exception", None) or "")
 
 
 def _shortened(text: str) -> str:
-    """Without plans and frames of PySpark's own; of a query, the lines where it is wrong."""
+    """Drop plans and PySpark's own frames; of a query, keep the wrong lines."""
     text = _OWN_CALL.sub("", text)
     if match := _PARSED.search(text):
         *lines, marker = match[1].split("\n")
@@ -131,7 +126,7 @@ def _shortened(text: str) -> str:
 
 
 def _elsewhere(text: str) -> str:
-    """What does here what a statement of Delta Lake's does there."""
+    """The equivalent here of a statement of Delta Lake."""
     near = _NEAR.search(text)
     operation = _COMMANDS.get(near[1].lower(), "") if near else ""
     command = operation.replace("_", " ")
@@ -139,7 +134,7 @@ def _elsewhere(text: str) -> str:
 
 
 def _workers(text: str) -> str:
-    """What a Python worker ended with: a message of ours says all, of others the frames matter."""
+    """The error of a Python worker: our messages are complete, others need their frames."""
     from ktk_engine.spark.session.spark_job import worker_error
 
     own = worker_error(text)
@@ -147,18 +142,16 @@ def _workers(text: str) -> str:
 
 
 def _causes(stack: str) -> list[str]:
-    """Why a file could not be read: Spark says there which row of a CSV is not a row."""
+    """Why a file was unreadable: Spark's cause names the malformed row of a CSV."""
     found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
     return list(dict.fromkeys([found[0], found[-1]])) if found else []
 
 
 def missing_hint(node: str = "", sources: Sequence[str] = (), has_models: bool = True) -> str:
-    """Say what to do where a relation is not there.
+    """Say what to do about a missing relation.
 
-    Args:
-        node: name of the node that reads it; empty if dbt cannot select it.
-        sources: the sources that the node reads, which no build makes.
-        has_models: whether it reads what a build makes.
+    `node` is the node that reads it, empty if dbt cannot select it. No build makes its `sources`;
+    `has_models` says that it also reads what a build makes.
     """
     said = []
     if has_models or not sources:
@@ -174,18 +167,20 @@ def missing_hint(node: str = "", sources: Sequence[str] = (), has_models: bool =
 
 
 def _missing(text: str, hint: str) -> str:
-    """A relation that is not there: mostly a model that was not built yet."""
+    """A missing relation: mostly a model that is not built yet."""
     name = _QUOTED.search(text)
     place = _PLACE.search(text)
     where = f" (line {place[1]} of the SQL)" if place else ""
     if name and name[0] in ("`history`", "`detail`") and "DESCRIBE" in text.upper():
-        return f"[{_MISSING}] DESCRIBE HISTORY and DETAIL are Delta's: use ktk history, ktk info."
+        return (
+            f"[{_MISSING}] DESCRIBE HISTORY and DETAIL belong to Delta: use ktk history, ktk info."
+        )
     shown = name[0] if name else ""
     return f"[{_MISSING}] There is no table or view {shown}{where}.\n{hint or missing_hint()}"
 
 
 def _java_message(error: Exception) -> str:
-    """The first message in a chain of Java exceptions that is more than a wrapper, or nothing."""
+    """The first message in a chain of Java exceptions that is more than a wrapper; else empty."""
     exception: Any = getattr(error, "java_exception", None)
     while exception is not None:
         message = str(exception.getMessage() or "")

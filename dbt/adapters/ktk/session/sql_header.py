@@ -1,4 +1,4 @@
-"""What goes before a model's query: settings, temporary functions, the start of the query."""
+"""The statements before a model's query: settings, temporary functions, the start of the query."""
 
 from __future__ import annotations
 
@@ -17,16 +17,10 @@ if TYPE_CHECKING:
 def after_header(
     session: SqlSession, header: str, query: str, run: Callable[[str], object]
 ) -> Iterator[str]:
-    """Run what goes before a query; settings that it changes hold for the block only.
+    """Run a header before a query and give the last statement of both to a block.
 
-    Args:
-        session: the thread's session.
-        header: statements, each with a semicolon; the rest belongs to the query.
-        query: the query, which may have statements before it as well.
-        run: runs a statement in the session.
-
-    Yields:
-        The last statement of both together.
+    Settings that they change hold for the block only. Each statement of the header ends with a
+    semicolon, and its rest belongs to the query, which may also have statements before it.
     """
     *statements, last = split_statements(f"{header}\n{query}") or [""]
     conf = session.session.conf
