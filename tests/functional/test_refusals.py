@@ -189,7 +189,7 @@ class TestProfile:
         [
             ({"stroe": "x"}, "`stroe`, which type ktk does not know. Did you mean `store`"),
             ({"treads": 4}, "Did you mean `threads`"),
-            ({"method": "thrift"}, "runs in a Spark session of its own"),
+            ({"method": "thrift"}, "type ktk knows `session`"),
             ({"schema": ""}, "names no `schema`"),
         ],
     )

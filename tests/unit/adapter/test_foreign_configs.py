@@ -50,7 +50,8 @@ def row(item: FamiliarConfig) -> str:
     if item.fine:
         said += " unless " + " or ".join(f"`{value}`" for value in item.fine)
     if item.likewise:
-        said += "; " + ", ".join(f"`{value}`" for value in item.likewise) + ": warning, once per run"
+        likewise = ", ".join(f"`{value}`" for value in item.likewise)
+        said += f"; {likewise}: warning, once per run"
     advice = f"; {item.instead}" if item.instead and item.fate != "mapped" else ""
     return f"| `{item.key}` | {item.adapters} | {said} | {item.why}{advice} |"
 
