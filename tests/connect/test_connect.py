@@ -78,7 +78,8 @@ def test_a_session_that_has_expired_is_one_sentence(client, tmp_path):
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-@pytest.mark.parametrize("who", ["client", "server"])
+# PySpark asks a server that is gone for more than a minute.
+@pytest.mark.parametrize("who", ["client", "server"] if LARGE else ["client"])
 def test_what_dies_in_the_middle_of_a_write_leaves_the_table_as_it_was(
     who, number, client, connect_server, tmp_path
 ):

@@ -11,13 +11,13 @@ from tests.faults.walk import ArrowWriters, SparkWriters, walk
 
 def test_kills(request, tmp_path):
     tally = Tally("SIGKILL in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(in_segments=False), ["kill"], stores=(5, 90))
+    walk(tally, tmp_path, ArrowWriters(in_segments=False), ["kill"], stores=(3, 90))
     tally.finish(request)
 
 
 def test_kills_over_segments(request, tmp_path):
     tally = Tally("SIGKILL in a write through Arrow, all in segments")
-    walk(tally, tmp_path, ArrowWriters(in_segments=True), ["kill"], stores=(2, 60))
+    walk(tally, tmp_path, ArrowWriters(in_segments=True), ["kill"], stores=(1, 60))
     tally.finish(request)
 
 
