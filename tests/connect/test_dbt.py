@@ -1,4 +1,4 @@
-"""dbt over Spark Connect: what it builds, what it refuses, and what nobody gets to see."""
+"""dbt over Spark Connect: what it builds, what it refuses, and what stays hidden."""
 
 from __future__ import annotations
 
