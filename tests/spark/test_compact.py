@@ -150,7 +150,7 @@ def test_rows_that_are_appended_meanwhile(spark, sql, compact, store, target):
     build(store, rows(spark, 0, 50, 200), target, mode="append")
     before = tree(store.root)
     if target is SEED:
-        with pytest.raises(CommitConflictError, match="cells beside those"):
+        with pytest.raises(CommitConflictError, match="added cells to those"):
             compact(found)
         assert tree(store.root) == before
     else:

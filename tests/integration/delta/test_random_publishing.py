@@ -187,7 +187,7 @@ class PublishedCube(CubeVerbs):
             return
         with contextlib.suppress(PublishError):
             for item in check_publishing(self.store._store, "c"):
-                reasons = ("may be in several", "nobody has looked")
+                reasons = ("may be in several", "are not known yet")
                 assert not item.problem or any(text in item.problem for text in reasons)
 
 
