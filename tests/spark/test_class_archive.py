@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 def test_java_that_makes_none(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere")
-    with pytest.raises(SessionError, match="Java made no archive") as error:
+    with pytest.raises(SessionError, match="Java made no class archive") as error:
         make_archive(tmp_path, WORKLOAD)
     assert "Spark Connect" in str(error.value)
     assert list(tmp_path.iterdir()) == []

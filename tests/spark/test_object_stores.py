@@ -107,8 +107,8 @@ def test_only_the_column_of_the_partition_is_fetched(spark, wide, tmp_path):
     ranges = fetched(proxy, "wide")
     assert list(ranges) == ["1"]
     assert len(ranges["1"]) == 2  # the footer, and one column
-    # Names (4), who has them (4), the table's log (4), its snapshot.
-    assert len(proxy.requests) == 13 + 2
+    # Names (4), who has them (3), the table's log (4), its snapshot.
+    assert len(proxy.requests) == 12 + 2
     assert plan_line(sql.plans[0]) == "table wide: files 4 -> 1"
 
     proxy.requests.clear()
