@@ -116,7 +116,7 @@ def test_only_the_column_of_the_partition_is_fetched(spark, wide, tmp_path):
     ranges = fetched(proxy, "d%2B%2Bo")
     assert list(ranges) == ["1"]
     assert len(ranges["1"]) == 2 * 3  # of each file: the footer, the cells, one column
-    assert len(proxy.requests) == 13 + 6
+    assert len(proxy.requests) == 12 + 6
     assert explain(sql.plans[0]).startswith("dataset d++o, version 2: 2 columns")
 
 
