@@ -109,7 +109,7 @@ def test_the_same_constraints_hold(spark, store, monkeypatch):
         assert held == (() if holds else None), constraint
     for constraint, _ in NOT_IN_MEMORY:
         assert verify_in_memory(store, [constraint], written, None, ZONE) is None, constraint
-    monkeypatch.setattr(module, "new_session", with_zone)
+    monkeypatch.setattr(module, "session_for_frames", with_zone)
     kept = [constraint for constraint, holds in [*IN_MEMORY, *NOT_IN_MEMORY] if holds]
     assert in_spark(monkeypatch, store, rows(spark), kept, written, None) == ()
     broken = [constraint for constraint, holds in [*IN_MEMORY, *NOT_IN_MEMORY] if not holds]
