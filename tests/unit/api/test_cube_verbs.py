@@ -250,7 +250,7 @@ def test_delete_and_update(cube):
         cube.delete("dst = 'SFO'")
     with pytest.raises(ConfigurationError, match="needs plane, which the seed dataset flights lacks"):
         cube.delete("plane = 'x'")
-    with pytest.raises(ConfigurationError, match="lacks dest"):
+    with pytest.raises(ConfigurationError, match="needs dest"):
         cube.delete("dest = 'SFO'", ["planes"])
     assert cube.at().version == 1
     assert [row["flight"] for row in rows(cube.delete("dest = 'SFO'"))] == [2, 3]
