@@ -292,7 +292,7 @@ def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
     published(store)
     other = folder(store) / "00001-a.metadata.json"
     other.write_text("{}")
-    assert "another program has written 00001-a.metadata.json beside it" in problem(store)
+    assert "another program has written 00001-a.metadata.json" in problem(store)
     stop_publishing(store, "t")
     assert left(store) == [other.name]
 

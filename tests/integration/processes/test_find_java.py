@@ -38,11 +38,11 @@ def test_java_that_answers_with_no_text(home):
         java.find_java()
 
 
-def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
+def test_build_class_archive_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setattr(
-        "ktk_engine.cli.commands.prepare.archive_folder",  # deep: patched
+        "ktk_engine.cli.commands.build_class_archive.archive_folder",  # deep: patched
         lambda: tmp_path / "file" / "share",
     )
-    said = ktk("prepare", code=1).output
+    said = ktk("build-class-archive", code=1).output
     assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said
