@@ -149,6 +149,7 @@ def check_form(form: Form, state: State, uuid: str) -> str:
     if present.broken or present.version < 0:
         return present.broken or f"it has no {form.record}"
     if present.published != wanted.entry.version:
-        known = f"version {present.published}" if present.published else "no version of this library"
+        ours = f"version {present.published}"
+        known = ours if present.published else "no version of this library"
         return f"its {form.record} has {known}, and version {wanted.entry.version} is committed"
     return form.difference(wanted, present)

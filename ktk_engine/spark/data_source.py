@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ktk_engine.cli.commands.build_class_archive import WORKLOAD  # deep: the very work
+from ktk_engine.cli.commands.build_class_archive import WORKLOAD
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options, make_archive
 from ktk_engine.java.find_java import find_java

@@ -30,7 +30,7 @@ ROOMS = {
     "integration/random": ("plan", "local"),
     "integration/stores": ("store",),
     "spark": ("spark", "sql", "change"),
-    "spark/test_class_archive.py": ("spark", "java", "cli.commands.prepare"),
+    "spark/test_class_archive.py": ("spark", "java", "cli.commands.build_class_archive"),
     "spark/test_verify_in_memory.py": ("spark", "write"),
     "unit/test_extras.py": ("extras",),
     "unit/test_formatting.py": ("formatting",),

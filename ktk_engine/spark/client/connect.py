@@ -139,6 +139,7 @@ class ConnectClient:
 
     def send_archive(self, archive: Path) -> None:
         """See `Client`; a server that takes no packages must have them."""
+        import pyspark  # noqa: F401
         from pyspark.errors.exceptions.connect import UnsupportedOperationException
 
         with suppress(UnsupportedOperationException):  # Sail's
