@@ -69,8 +69,9 @@ def test_reading(store, counted):
     assert requests == {"GET": 7}
     _, requests = counted(lambda: cube.query(["id"]).to_arrow(engine="local"))
     assert requests == {"GET": 8}  # no file of the other dataset
+    # One more for which version Kartothek's document shows.
     _, requests = counted(lambda: describe(store, "c"))
-    assert requests == {"GET": 11}
+    assert requests == {"GET": 12}
 
 
 def test_commits(store, counted):
