@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -199,6 +200,7 @@ def test_the_first_cube_of_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run_page(project: Project, page: str) -> None:
+    duckdb.set_default_connection(duckdb.connect())  # without the views of other pages
     for snippet in snippets_of((ROOT / page).read_text(encoding="utf-8")):
         if snippet.is_run:
             try:
