@@ -67,8 +67,9 @@ def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = Non
     """
     with _opened(source) as file:
         position = _label_position(file.schema_arrow)
-        numbers = range(file.num_row_groups) if groups is None else list(groups)
-        table = file.read_row_groups(numbers)
+        numbers = list(range(file.num_row_groups) if groups is None else groups)
+        # Arrow 17 cannot read no group at all.
+        table = file.read_row_groups(numbers) if numbers else file.schema_arrow.empty_table()
         _check_counts(table, file.metadata, numbers)
         value = table.column(1 - position)
         columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
