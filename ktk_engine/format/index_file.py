@@ -68,7 +68,7 @@ def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = Non
     with _opened(source) as file:
         position = _label_position(file.schema_arrow)
         numbers = list(range(file.num_row_groups) if groups is None else groups)
-        # Arrow 17 cannot read no group at all.
+        # Arrow 18 cannot read no group at all.
         table = file.read_row_groups(numbers) if numbers else file.schema_arrow.empty_table()
         _check_counts(table, file.metadata, numbers)
         value = table.column(1 - position)

@@ -47,7 +47,8 @@ def test_a_container_holds_every_value(t: pa.DataType) -> None:
     container = to_container(values)
     assert container.type.equals(normalize(t))
     assert container.cast(t).equals(values) if t != pa.binary(7) else container.null_count == 1
-    if not pa.types.is_decimal(t):
+    # Arrow 18 cannot encode halves.
+    if not (pa.types.is_decimal(t) or (t == pa.float16() and pa.__version__ < "19")):
         encoded = pa.chunked_array([values.dictionary_encode()])
         assert to_container(encoded).equals(container)
 
