@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
-from ktk_engine.gate.column_owner import owner_fix
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.messages import Message, Remedy, joined
@@ -170,7 +169,7 @@ def _check(
     may_leave = target.cascade and full_refresh and not elsewhere & set(broken)
     leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
-    fix = owner_fix(target.cube, target.dataset, built_by, elsewhere)
+    fix = _owner_fix(target.cube, target.dataset, built_by, elsewhere)
     found = check_shared(target.dataset, model, schemas, shared, fix)
     owned = {item.column for item in found if item.rule == "owner"}
     findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
@@ -341,3 +340,29 @@ def _specification(
     if find_seed(target.cube, datasets) is None:
         return None
     return discover_cube(target.cube, datasets)
+
+
+def _owner_fix(
+    cube: str,
+    dataset: str,
+    built_by: Mapping[str, str] | None,
+    elsewhere: Collection[str] = (),
+) -> Callable[[str, str], Remedy] | None:
+    """Make a function of owner and column that gives the fix; None keeps the general one.
+
+    `built_by` maps datasets to the nodes that build them, None if that is unknown. Datasets
+    `elsewhere` are in other stores and stay as they are.
+    """
+    if built_by is None:
+        return None
+
+    def fix(owner: str, column: str) -> Remedy:
+        names = {"name": cube, "owner": owner, "dataset": dataset, "column": column}
+        builder = built_by.get(owner)
+        if owner in elsewhere:
+            return Remedy("move_column_from_elsewhere", select=builder or owner, **names)
+        if builder is None:
+            return Remedy("take_owner_out", **names)
+        return Remedy("move_column", select=f"{builder} {built_by.get(dataset, dataset)}", **names)
+
+    return fix

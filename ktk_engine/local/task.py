@@ -11,8 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.local.cell_range import CellRange
-from ktk_engine.plan.partial_aggregate import PartialAggregate
-from ktk_engine.plan.plan import Join
+from ktk_engine.plan.plan import Join, PartialAggregate
 
 _VARIABLE_WIDTH = 32
 

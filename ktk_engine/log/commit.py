@@ -356,7 +356,7 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
     """
     store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)
     unanswered: Exception | None = None
-    write.fate = CommitStatus.UNKNOWN
+    write.status = CommitStatus.UNKNOWN
     for failures in range(store.backoff.tries):
         if failures:
             store.backoff.pause(failures)
@@ -366,14 +366,14 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
         except Exception as error:
             if isinstance(error, StoreError) and error.nothing_written:
                 if unanswered is None:  # no earlier put can land later
-                    write.fate = CommitStatus.NOT_COMMITTED
+                    write.status = CommitStatus.NOT_COMMITTED
                     raise
                 break
             # The answer was lost, the put perhaps not: only reading back can tell.
             unanswered = error
             mine = _is_mine(store, key, data, entry.commit)
         if mine is not None:
-            write.fate = CommitStatus.COMMITTED if mine else CommitStatus.NOT_COMMITTED
+            write.status = CommitStatus.COMMITTED if mine else CommitStatus.NOT_COMMITTED
             return mine
     raise CommitStateUnknownError(
         Message(

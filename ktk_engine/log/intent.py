@@ -48,8 +48,8 @@ def write_intent(
 ) -> Iterator[None]:
     """Keep an intent alive while a block runs, and take back a write that did not commit.
 
-    When the block ends or raises, the write's fate decides, not the exception. Files of an
-    uncommitted write are deleted. If the fate is unknown, the files and the intent stay for the
+    When the block ends or raises, the write's status decides, not the exception. Files of an
+    uncommitted write are deleted. If the status is unknown, the files and the intent stay for the
     clean-up, as after the death of the process. `folders` is read at the end.
     """
     key = scope.intent_key(write.commit)
@@ -73,7 +73,7 @@ def write_intent(
         yield
     except StoreError as error:
         _tell(error, scope, write)
-        if write.fate is not CommitStatus.NOT_COMMITTED:
+        if write.status is not CommitStatus.NOT_COMMITTED:
             raise
         raise type(error)(Message(error.message.rstrip("."), ". Nothing was committed.")) from error
     except BaseException as error:
@@ -88,14 +88,14 @@ def write_intent(
 
 def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
     """Say what became of an interrupted commit, which the exception does not know."""
-    if write.fate is CommitStatus.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
+    if write.status is CommitStatus.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
         return
     look = Remedy("history", name=scope.name)
     stands = {
         CommitStatus.COMMITTED: "is committed and stays so",
         CommitStatus.UNKNOWN: f"may be committed; nothing was deleted. Look with: {look}",
     }
-    note = f"{scope}: commit {write.commit} {stands[write.fate]}"
+    note = f"{scope}: commit {write.commit} {stands[write.status]}"
     error.add_note(note)
     _LOGGER.warning(note)
 
@@ -108,10 +108,10 @@ def _end(
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
     here may hide the block's own outcome.
     """
-    if write.fate is CommitStatus.UNKNOWN:
+    if write.status is CommitStatus.UNKNOWN:
         return
     try:
-        if write.fate is CommitStatus.NOT_COMMITTED:
+        if write.status is CommitStatus.NOT_COMMITTED:
             remove_traces(store, scope, write, folders)
         store.delete([scope.intent_key(write.commit)])
     except Exception as error:

@@ -21,9 +21,9 @@ class CommitStatus(Enum):
 class PendingCommit:
     """One write, from its announcement to its end.
 
-    The code that puts the entry sets the fate before and after, and a clean-up looks at nothing
+    The code that puts the entry sets the status before and after, and a clean-up looks at nothing
     else: an error or interrupt by itself proves nothing.
     """
 
     commit: str = field(default_factory=new_commit_id)  # every file's name holds it
-    fate: CommitStatus = CommitStatus.NOT_COMMITTED
+    status: CommitStatus = CommitStatus.NOT_COMMITTED

@@ -17,7 +17,7 @@ def remove_traces(
 
     Raises a `StoreError` if the store could not be listed, or not everything was deleted.
     """
-    assert write.fate is CommitStatus.NOT_COMMITTED, "only proof of the contrary deletes files"
+    assert write.status is CommitStatus.NOT_COMMITTED, "only proof of the contrary deletes files"
     own = join_key(scope.folder, "snapshots", write.commit)
     store.delete(
         [

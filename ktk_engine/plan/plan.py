@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
-from ktk_engine.plan.partial_aggregate import PartialAggregate
 from ktk_engine.snapshot.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
+
+Fold: TypeAlias = Literal["sum", "min", "max"]
+
+
+@dataclass(frozen=True)
+class PartialAggregate:
+    """One row of aggregates that may stand for several rows.
+
+    Readers may combine all rows, some or none: sums of sums are sums.
+    """
+
+    keys: tuple[str, ...]  # columns in which the rows are equal
+    folds: tuple[tuple[str, Fold], ...]  # for each other column, its aggregate
+
+    @property
+    def columns(self) -> set[str]:
+        """All columns."""
+        return {*self.keys, *(name for name, _ in self.folds)}
 
 
 @dataclass(frozen=True)

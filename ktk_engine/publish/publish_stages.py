@@ -96,7 +96,9 @@ def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
 def _fates(
     store: StagedStore, publications: Sequence[_Publication]
 ) -> dict[LogScope, CommitStatus]:
-    return {item.scope: item.transaction.write.fate for item in publications if item.store is store}
+    return {
+        item.scope: item.transaction.write.status for item in publications if item.store is store
+    }
 
 
 def _publications(store: StagedStore) -> list[_Publication]:

@@ -19,6 +19,20 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, NULLS_PREFIX, Snapshot
 from ktk_engine.types.type_class import class_name, unwrap
 
+# Types that Delta and Iceberg call by the same names.
+PLAIN_TYPES = (
+    (pat.is_boolean, "boolean"),
+    (pat.is_float32, "float"),
+    (pat.is_float64, "double"),
+    (pat.is_string, "string"),
+    (pat.is_large_string, "string"),
+    (pat.is_string_view, "string"),
+    (pat.is_binary, "binary"),
+    (pat.is_large_binary, "binary"),
+    (pat.is_binary_view, "binary"),
+    (pat.is_date32, "date"),
+)
+
 
 class Inexpressible(Exception):
     """Why a column cannot be published."""

@@ -124,7 +124,7 @@ SCENARIOS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
 
 if __name__ == "__main__":
     _, name, address, folder = sys.argv
-    connect.ASKED = 2  # whoever waits for a server here waits in vain
+    connect.ASKED = 2  # no server will answer here
     opened = connect_session(address)
     print("begins", flush=True)
     try:

@@ -16,8 +16,7 @@ from ktk_engine.files.read_rows import read_rows
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.partial_aggregate import PartialAggregate
-from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan import PartialAggregate, Plan
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.plan.prune import prune

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.plan.partial_aggregate import PartialAggregate
+from ktk_engine.plan.plan import PartialAggregate
 
 # With fewer rows there is nothing to gain, and sums of floats stay exact as they are.
 FEW_ROWS = 1_024

@@ -82,7 +82,7 @@ class StagedStore(StagedLogs):
         """
         with self._lock:
             for scope, part in self._parts:
-                part.fate = fates.get(scope, CommitStatus.NOT_COMMITTED)
+                part.status = fates.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
             self._parts.clear()
             self._end(is_over)

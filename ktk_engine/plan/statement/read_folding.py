@@ -11,7 +11,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.plan.partial_aggregate import Fold, PartialAggregate
+from ktk_engine.plan.plan import Fold, PartialAggregate
 from ktk_engine.plan.statement.plan_tree import Tree, parse, walk
 from ktk_engine.types.type_class import normalize
 

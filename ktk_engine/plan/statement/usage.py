@@ -26,8 +26,7 @@ from ktk_engine.conditions.condition import (
 )
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
-from ktk_engine.plan.partial_aggregate import PartialAggregate
-from ktk_engine.plan.plan import Ignored
+from ktk_engine.plan.plan import Ignored, PartialAggregate
 from ktk_engine.plan.statement.plan_tree import Tree, parse, trees, walk
 from ktk_engine.plan.statement.read_folding import read_folding
 from ktk_engine.types.calendar import time_zone

@@ -9,7 +9,9 @@ import json
 import uuid as uuids
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +32,6 @@ from ktk_engine.publish.delta.delta_log import (
 )
 from ktk_engine.publish.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.publish.delta.file_actions import add_actions, relative_path
-from ktk_engine.publish.delta.verify_with_deltalake import verify_with_deltalake
 from ktk_engine.publish.form import Present, Wanted
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -93,7 +94,7 @@ class DeltaForm:
 
     def verify_with_library(self, wanted: Wanted) -> str:
         """See `Form.verify_with_library`."""
-        return verify_with_deltalake(wanted.store, wanted.snapshot)
+        return _verify_with_deltalake(wanted.store, wanted.snapshot)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""
@@ -248,3 +249,29 @@ def _same(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     """Whether two metaData actions say the same."""
     names = ("name", "description", "schemaString", "partitionColumns", "configuration")
     return all((wanted[name] or None) == (known.get(name) or None) for name in names)
+
+
+def _verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
+    """What delta-rs finds wrong with a published dataset; empty if it finds the same files.
+
+    Empty too without the package deltalake, and on object stores, whose credentials it does not
+    have.
+    """
+    address = urlsplit(store.uri(snapshot.uuid))
+    if address.scheme != "file" or find_spec("deltalake") is None:
+        return ""
+    import deltalake
+
+    try:
+        table = deltalake.DeltaTable(unquote(address.path))
+        found = sorted(table.file_uris())
+    except Exception as error:  # noqa: BLE001 (whatever it says is reported)
+        return f"delta-rs cannot read its Delta log: {error}"
+    if len(found) != snapshot.file_table.num_rows:
+        return (
+            f"delta-rs finds {len(found):,} files, and {snapshot.file_table.num_rows:,} are right"
+        )
+    names = [field.name for field in table.schema().fields]
+    if names != snapshot.schema.names:
+        return f"delta-rs finds the columns {', '.join(names)}"
+    return ""

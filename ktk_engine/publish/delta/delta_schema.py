@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import PublishError
 from ktk_engine.publish.stored_types import (
+    PLAIN_TYPES,
     Inexpressible,
     different_types,
     names_alike,
@@ -167,16 +168,4 @@ def _timestamp(t: pa.TimestampType) -> str:
     return NTZ if t.tz is None else "timestamp"
 
 
-_PLAIN = (
-    (pat.is_boolean, "boolean"),
-    (pat.is_float32, "float"),
-    (pat.is_float64, "double"),
-    (pat.is_string, "string"),
-    (pat.is_large_string, "string"),
-    (pat.is_string_view, "string"),
-    (pat.is_binary, "binary"),
-    (pat.is_large_binary, "binary"),
-    (pat.is_binary_view, "binary"),
-    (pat.is_fixed_size_binary, "binary"),
-    (pat.is_date32, "date"),
-)
+_PLAIN = (*PLAIN_TYPES, (pat.is_fixed_size_binary, "binary"))

@@ -6,6 +6,7 @@ See docs/design/files-and-commits.md, Iceberg.
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 from ktk_engine.errors import KtkError, ObjectNotFoundError
 from ktk_engine.formatting import counted
@@ -15,6 +16,7 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     IcebergState,
     delete_metadata,
     metadata_folder,
+    metadata_key,
     names_of_catalogs,
     put_hint,
     read_metadata,
@@ -24,7 +26,6 @@ from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshot
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import UNREADABLE, need_avro
 from ktk_engine.publish.iceberg.table_files import named_files
-from ktk_engine.publish.iceberg.verify_with_pyiceberg import verify_with_pyiceberg
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -92,7 +93,7 @@ class IcebergForm:
 
     def verify_with_library(self, wanted: Wanted) -> str:
         """See `Form.verify_with_library`."""
-        return verify_with_pyiceberg(wanted.store, wanted.snapshot)
+        return _verify_with_pyiceberg(wanted.store, wanted.snapshot)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""
@@ -125,3 +126,28 @@ def _files_differ(wanted: Wanted, present: IcebergState) -> str:
         f"its manifests name other files: {counted(lost, 'file')} too many, "
         f"{counted(gained, 'file')} missing"
     )
+
+
+def _verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
+    """What pyiceberg finds wrong with a published dataset; empty if it finds the same files.
+
+    Empty too without the package pyiceberg, and on object stores, whose credentials it does not
+    have.
+    """
+    if not store.url.startswith("file:") or find_spec("pyiceberg") is None:
+        return ""
+    from pyiceberg.table import StaticTable
+
+    newest = read_metadata(store, snapshot.uuid).version
+    try:
+        table = StaticTable.from_metadata(address(store, metadata_key(snapshot.uuid, newest)))
+        found = [task.file.file_path for task in table.scan().plan_files()]
+    except Exception as error:  # noqa: BLE001 (whatever it says is reported)
+        return f"pyiceberg cannot read its Iceberg metadata: {error}"
+    keys = snapshot.file_column("key").to_pylist()
+    if sorted(found) != sorted(address(store, key) for key in keys):
+        return f"pyiceberg finds {len(found):,} files, and {len(keys):,} others are right"
+    names = [field.name for field in table.schema().fields]
+    if names != snapshot.schema.names:
+        return f"pyiceberg finds the columns {', '.join(names)}"
+    return ""

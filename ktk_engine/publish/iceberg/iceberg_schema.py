@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import PublishError
 from ktk_engine.publish.stored_types import (
+    PLAIN_TYPES,
     Inexpressible,
     different_types,
     names_alike,
@@ -158,7 +159,7 @@ def _of(t: pa.DataType, top: bool = False) -> IcebergType:
         return f"fixed[{t.byte_width}]"
     if pat.is_timestamp(t) or pat.is_time(t):
         return _in_microseconds(t)
-    for test, name in _PLAIN:
+    for test, name in PLAIN_TYPES:
         if test(t):
             return name
     fix = " in 16 bits. Store it as float32" if pat.is_float16(t) else ""
@@ -187,17 +188,3 @@ def _in_microseconds(t: pa.DataType) -> str:
     if pat.is_time(t):
         return "time"
     return "timestamp" if t.tz is None else "timestamptz"
-
-
-_PLAIN = (
-    (pat.is_boolean, "boolean"),
-    (pat.is_float32, "float"),
-    (pat.is_float64, "double"),
-    (pat.is_string, "string"),
-    (pat.is_large_string, "string"),
-    (pat.is_string_view, "string"),
-    (pat.is_binary, "binary"),
-    (pat.is_large_binary, "binary"),
-    (pat.is_binary_view, "binary"),
-    (pat.is_date32, "date"),
-)

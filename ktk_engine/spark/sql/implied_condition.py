@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import sqlglot
+from sqlglot import exp
+
 from ktk_engine.conditions.condition import (
     Condition,
     FalseCondition,
@@ -23,7 +26,6 @@ from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.write.changed_rows import expression, where_any
-from ktk_engine.sql.conjuncts import conjuncts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +78,7 @@ def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
     options = []
     for text in narrowing.conditions:
         parts = []
-        for part in conjuncts_of(text):
+        for part in _conjuncts_of(text):
             try:
                 parts.append(
                     parse_condition(part, schema, qualifier=narrowing.alias, session_zone=zone)
@@ -87,3 +89,16 @@ def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
     if any(not conjuncts(option) for option in options):
         return TrueCondition()
     return options[0] if len(options) == 1 else Or(tuple(options))
+
+
+def _conjuncts_of(condition: str) -> list[str]:
+    """Give the parts of a condition as SQL; none if it is unreadable."""
+    try:
+        tree = sqlglot.parse_one(condition, dialect="spark")
+    except sqlglot.errors.SqlglotError:
+        return []
+    return (
+        [part.sql(dialect="spark") for part in tree.unnest().flatten()]
+        if isinstance(tree.unnest(), exp.And)
+        else [tree.sql(dialect="spark")]
+    )
