@@ -103,7 +103,7 @@ def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
 def _end(
     store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
 ) -> None:
-    """Remove the files of an uncommitted write, then the note of a write whose fate is known.
+    """Remove the files of an uncommitted write, then the note of a write whose status is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
     here may hide the block's own outcome.
