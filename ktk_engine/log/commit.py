@@ -351,7 +351,7 @@ def _tags(head: State, transaction: Transaction) -> dict[str, int]:
 def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
     """Put the entry into its slot, which is the commit; False if another entry has the slot.
 
-    From here on the write's status is unknown until the store says what the slot holds. Repeating the
+    The status stays unknown until the store says what the slot holds. Repeating the
     put is safe: it is the same entry for the same slot.
     """
     store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)

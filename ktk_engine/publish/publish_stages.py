@@ -73,7 +73,7 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         raise type(error)(Message(error, said)) from error
     finally:
         for store in stores:
-            store.close(_fates(store, publications))
+            store.close(_statuses(store, publications))
     return done
 
 
@@ -93,7 +93,7 @@ def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
     return ask_all(publications[0].store, _Publication.checked, publications)
 
 
-def _fates(
+def _statuses(
     store: StagedStore, publications: Sequence[_Publication]
 ) -> dict[LogScope, CommitStatus]:
     return {

@@ -43,22 +43,12 @@ from tests.support.documents import (
     render_common_metadata,
     render_document,
 )
-from tests.support.interrupting_store import InterruptingStore
 from tests.support.kartothek import kartothek, needs_kartothek
+from tests.support.published_table import ROWS, VERBS, append, killed, problem, published
 from tests.support.queries import dataset_schema
 from tests.support.stores import fail
 
-ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 NOW = Retention(timedelta(0), 1)
-
-
-def published(store):
-    """A published table in a store object, and the library's face of it."""
-    face = Store(str(store.root) if hasattr(store, "root") else "memory")
-    face._store = store
-    face.write_table("t", ROWS)
-    publish_datasets(store, "t")
-    return face
 
 
 def url_of(store):
@@ -69,17 +59,8 @@ def numbers(store):
     return sorted(READERS["arrow"](url_of(store))["x"].to_pylist())
 
 
-def append(face, value):
-    face.write_table("t", pa.table({"x": [value], "s": ["z"]}))
-
-
-def problem(store):
-    [found] = check_publishing(store, "t")
-    return found.problem
-
-
 def test_one_entry_for_each_commit_and_none_twice(store):
-    face = published(store)
+    face = published(store, "delta")
     append(face, 3)
     publish_datasets(store, "t")
     table = deltalake.DeltaTable(url_of(store))
@@ -88,7 +69,7 @@ def test_one_entry_for_each_commit_and_none_twice(store):
 
 
 def test_data_is_not_copied_and_files_that_stay_are_not_named_again(store):
-    face = published(store)
+    face = published(store, "delta")
     files = {key for key in store.root.rglob("*.parquet") if "_delta_log" not in str(key)}
     append(face, 3)
     lines = (store.root / entry_key("t", 1)).read_text().splitlines()
@@ -99,7 +80,7 @@ def test_data_is_not_copied_and_files_that_stay_are_not_named_again(store):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, when, caplog):
-    face = published(store)
+    face = published(store, "delta")
     store.faults.append(fail(when, "put_if_absent", "_delta_log"))
     append(face, 3)
     assert "not published as Delta" in caplog.text
@@ -111,66 +92,29 @@ def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, w
 
 
 def test_ktk_publish_mends_it_too(store):
-    face = published(store)
+    face = published(store, "delta")
     store.faults.append(fail("before", "put_if_absent", "_delta_log"))
     append(face, 3)
     [found] = publish_datasets(store, "t")
     assert (found.version, found.format_version, numbers(store)) == (3, 1, [1, 2, 3])
 
 
-VERBS = {
-    "append": lambda face: append(face, 3),
-    "overwrite": lambda face: face.write_table("t", ROWS.slice(1), "overwrite"),
-    "publish": lambda face: publish_datasets(face._store, "t"),
-    "remove": lambda face: remove(face._store, "t"),
-}
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_kill_at_any_call_leaves_a_whole_version(verb):
     """Delta is never ahead of us, and the next commit brings it up to date."""
-    started = InterruptingStore()
-    face = face_of(started)
-    if verb == "publish":
-        face.write_table("t", ROWS)
-    else:
-        published(started)
-    before = face.table("t").version
-    for when in ("before", "after"):
-        for at in range(_calls(started, verb)):
-            store = InterruptingStore(started.objects, at, when, again=True)
-            face = face_of(store)
-            with pytest.raises(KeyboardInterrupt):
-                VERBS[verb](face)
-            store.at = -1
-            delta = read_log(store, "t")
-            assert not delta.broken or verb == "remove"
-            assert delta.published in (0, before, before + 1)
-            ours = resolve(store, scope_of("t"))
-            assert delta.published <= ours.version
-            face.write_table("t", ROWS)
-            publish_datasets(store, "t")
-            assert problem(store) == ""
-            paths = {path for path, _ in read_log(store, "t").files}
-            assert all(store.exists(f"t/{path}") for path in paths)
-
-
-def face_of(store):
-    face = Store("memory")
-    face._store = store
-    return face
-
-
-def _calls(started, verb):
-    store = InterruptingStore(started.objects)
-    VERBS[verb](face_of(store))
-    return len(store.calls)
+    for store, versions in killed(verb, "delta"):
+        delta = read_log(store, "t")
+        assert not delta.broken or verb == "remove"
+        assert delta.published in versions
+        assert delta.published <= resolve(store, scope_of("t")).version
+        if not delta.broken:
+            assert all(store.exists(f"t/{path}") for path, _ in delta.files)
 
 
 def test_a_staged_run_publishes_when_it_ends(store):
-    published(store)
+    published(store, "delta")
     staged = StagedStore(store)
-    other = face_of(staged)
+    other = Store.of(staged)
     append(other, 3)
     other.write_table("new", ROWS)
     publish_datasets(staged, "new")
@@ -185,7 +129,7 @@ def test_a_staged_run_publishes_when_it_ends(store):
 
 
 def test_concurrent_writers_publish_in_order(store):
-    face = published(store)
+    face = published(store, "delta")
     failures = []
 
     def work(number):
@@ -208,7 +152,7 @@ def test_concurrent_writers_publish_in_order(store):
 
 
 def test_a_checkpoint_says_the_same_as_all_entries(store):
-    face = published(store)
+    face = published(store, "delta")
     for number in range(3, 25):
         append(face, number)
     log = store.root / "t" / "_delta_log"
@@ -224,7 +168,7 @@ def test_a_checkpoint_says_the_same_as_all_entries(store):
 
 @pytest.mark.parametrize("damage", ["gone", "torn", "first"])
 def test_a_damaged_log_is_written_anew(store, damage):
-    face = published(store)
+    face = published(store, "delta")
     append(face, 3)
     log = store.root / "t" / "_delta_log"
     if damage == "gone":
@@ -242,7 +186,7 @@ def test_a_damaged_log_is_written_anew(store, damage):
 
 
 def test_what_another_engine_wrote_to_the_log_is_taken_back(store):
-    face = published(store)
+    face = published(store, "delta")
     append(face, 3)
     table = deltalake.DeltaTable(url_of(store))
     table.delete("x = 1")
@@ -259,7 +203,7 @@ def test_what_another_engine_wrote_to_the_log_is_taken_back(store):
 
 
 def test_vacuum_deletes_nothing_of_ours(store):
-    face = published(store)
+    face = published(store, "delta")
     face.write_table("t", ROWS.slice(1), "overwrite", indexes=["s"])
     table = deltalake.DeltaTable(url_of(store))
     assert table.vacuum(dry_run=False) == []
@@ -269,7 +213,7 @@ def test_vacuum_deletes_nothing_of_ours(store):
 
 
 def test_comments_and_columns_follow(store):
-    face = published(store)
+    face = published(store, "delta")
     comment_on(store, "t", Comments("what é is", {"x": "a number"}))
     table = deltalake.DeltaTable(url_of(store))
     assert table.metadata().description == "what é is"
@@ -282,7 +226,7 @@ def test_comments_and_columns_follow(store):
 
 
 def test_a_removed_table_has_no_delta_log_and_a_revived_one_has(store):
-    published(store)
+    published(store, "delta")
     remove(store, "t")
     assert not deltalake.DeltaTable.is_deltatable(url_of(store))
     assert store.list_names("t/_delta_log") == []
@@ -291,7 +235,7 @@ def test_a_removed_table_has_no_delta_log_and_a_revived_one_has(store):
 
 
 def test_a_log_that_a_removal_left_goes_with_the_next_commit_or_clean_up(store):
-    face = published(store)
+    face = published(store, "delta")
     store.faults.append(fail("before", "delete", "_delta_log"))
     remove(store, "t")
     assert deltalake.DeltaTable.is_deltatable(url_of(store))
@@ -303,7 +247,7 @@ def test_a_log_that_a_removal_left_goes_with_the_next_commit_or_clean_up(store):
 
 
 def test_a_clean_up_keeps_the_log_and_what_it_names(store):
-    face = published(store)
+    face = published(store, "delta")
     for number in range(3, 25):
         face.write_table("t", pa.table({"x": [number], "s": ["z"]}), "overwrite")
     done = run_cleanup(store, scope_of("t"), NOW)
@@ -313,7 +257,7 @@ def test_a_clean_up_keeps_the_log_and_what_it_names(store):
 
 
 def test_a_clean_up_deletes_nothing_while_the_log_names_an_older_version(store):
-    face = published(store)
+    face = published(store, "delta")
     face.write_table("t", pa.table({"x": pa.array([2**31], pa.uint32())}), "overwrite")
     assert numbers(store) == [1, 2]
     done = run_cleanup(store, scope_of("t"), NOW)
@@ -325,7 +269,7 @@ def test_a_clean_up_deletes_nothing_while_the_log_names_an_older_version(store):
 
 
 def test_a_stop_deletes_the_log_and_is_remembered(store):
-    face = published(store)
+    face = published(store, "delta")
     assert stop_publishing(store, "t") == ["t"]
     append(face, 3)
     assert not (store.root / "t" / "_delta_log").exists()
@@ -364,7 +308,7 @@ def test_formats_that_nobody_knows_are_refused():
 
 
 def test_a_store_that_cannot_be_read_is_an_error_of_the_command(store):
-    published(store)
+    published(store, "delta")
     store.get = lambda key: (_ for _ in ()).throw(StoreError("down"))
     with pytest.raises(StoreError, match="down"):
         publish_datasets(store, "t")
@@ -417,14 +361,14 @@ def test_folders_that_say_other_values_than_the_log_are_refused(store):
 
 @needs_kartothek
 def test_kartothek_leaves_the_log_alone(store):
-    face = published(store)
+    face = published(store, "delta")
     append(face, 3)
     kartothek(store, 'garbage_collect_dataset(dataset_uuid="t", store=store)')
     assert (numbers(store), problem(store)) == ([1, 2, 3], "")
 
 
 def test_the_command_publishes_compares_and_stops(store):
-    face = face_of(store)
+    face = Store.of(store)
     face.write_table("t", ROWS)
 
     def run(*arguments):
@@ -448,7 +392,7 @@ def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
     """Others commit before it puts its entry, and again before it reads the log once more."""
     from ktk_engine.publish.delta import delta_form as module
 
-    face, reads = published(store), []
+    face, reads = published(store, "delta"), []
 
     def read(*arguments):
         reads.append(1)
@@ -469,7 +413,7 @@ def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
 def test_what_is_asked_for_while_it_stops_stays(store, monkeypatch):
     from ktk_engine.publish.delta import delta_form as module
 
-    published(store)
+    published(store, "delta")
     delete = module.delete_log
 
     def late(*arguments):
@@ -483,7 +427,7 @@ def test_what_is_asked_for_while_it_stops_stays(store, monkeypatch):
 
 
 def test_a_check_compares_the_log(store):
-    face = published(store)
+    face = published(store, "delta")
     assert check(store, "t").problems == ()
     store.faults.append(fail("before", "put_if_absent", "_delta_log"))
     append(face, 3)

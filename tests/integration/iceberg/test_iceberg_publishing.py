@@ -34,25 +34,10 @@ from tests.support.changes import (
 )
 from tests.support.committed import check, resolve, scope_of
 from tests.support.documents import Comments
-from tests.support.interrupting_store import InterruptingStore
+from tests.support.published_table import ROWS, VERBS, append, killed, problem, published
 from tests.support.stores import fail
 
-ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 ICEBERG = ("iceberg",)
-
-
-def face_of(store):
-    face = Store("memory")
-    face._store = store
-    return face
-
-
-def published(store):
-    """A published table in a store object, and the library's face of it."""
-    face = face_of(store)
-    face.write_table("t", ROWS)
-    publish_datasets(store, "t", formats=ICEBERG)
-    return face
 
 
 def url_of(store):
@@ -65,15 +50,6 @@ def folder(store):
 
 def numbers(store):
     return sorted(by_pyiceberg(url_of(store))["x"].to_pylist())
-
-
-def append(face, value):
-    face.write_table("t", pa.table({"x": [value], "s": ["z"]}))
-
-
-def problem(store):
-    [found] = check_publishing(store, "t")
-    return found.problem
 
 
 def metadata(store):
@@ -92,7 +68,7 @@ def manifests(store):
 
 
 def test_one_version_for_each_commit_and_none_twice(store):
-    face = published(store)
+    face = published(store, "iceberg")
     append(face, 3)
     publish_datasets(store, "t")
     found = metadata(store)
@@ -107,7 +83,7 @@ def test_one_version_for_each_commit_and_none_twice(store):
 
 
 def test_data_is_not_copied_and_a_commit_writes_one_small_manifest(store):
-    face = published(store)
+    face = published(store, "iceberg")
     first = manifests(store)
     append(face, 3)
     second = manifests(store)
@@ -120,7 +96,7 @@ def test_data_is_not_copied_and_a_commit_writes_one_small_manifest(store):
 
 def test_manifests_are_merged_in_tiers(store, monkeypatch):
     monkeypatch.setattr(table_files, "_LARGEST", 16)
-    face = published(store)
+    face = published(store, "iceberg")
     for value in range(3, 33):
         append(face, value)
         assert len(manifests(store)) <= 18
@@ -134,7 +110,7 @@ def test_manifests_are_merged_in_tiers(store, monkeypatch):
 
 
 def test_the_manifests_of_many_files_stay_when_one_is_added(store):
-    face = face_of(store)
+    face = Store.of(store)
     many = pa.table({"p": [f"{n:04}" for n in range(1_100)], "x": range(1_100)})
     face.write_table("t", many, partition_by=["p"])
     publish_datasets(store, "t", formats=ICEBERG)
@@ -152,7 +128,7 @@ def test_the_manifests_of_many_files_stay_when_one_is_added(store):
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("what", ["metadata.json", ".avro", "version-hint"])
 def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, when, what, caplog):
-    face = published(store)
+    face = published(store, "iceberg")
     method = {"metadata.json": "put_if_absent", ".avro": "put", "version-hint": "replace"}[what]
     store.faults.append(fail(when, method, what))
     append(face, 3)
@@ -162,50 +138,20 @@ def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, w
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
 
 
-VERBS = {
-    "append": lambda face: append(face, 3),
-    "overwrite": lambda face: face.write_table("t", ROWS.slice(1), "overwrite"),
-    "publish": lambda face: publish_datasets(face._store, "t", formats=ICEBERG),
-    "remove": lambda face: remove(face._store, "t"),
-}
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_kill_at_any_call_leaves_a_whole_version(verb):
     """Iceberg is never ahead of us, and the next commit brings it up to date."""
-    started = InterruptingStore()
-    face = face_of(started)
-    if verb == "publish":
-        face.write_table("t", ROWS)
-    else:
-        published(started)
-    before = face.table("t").version
-    for when in ("before", "after"):
-        for at in range(_calls(started, verb)):
-            store = InterruptingStore(started.objects, at, when, again=True)
-            face = face_of(store)
-            with pytest.raises(KeyboardInterrupt):
-                VERBS[verb](face)
-            store.at = -1
-            found = read_metadata(store, "t")
-            assert not found.broken
-            assert found.published in (0, before, before + 1)
-            assert found.published <= resolve(store, scope_of("t")).version
-            face.write_table("t", ROWS)
-            publish_datasets(store, "t", formats=ICEBERG)
-            assert problem(store) == ""
-
-
-def _calls(started, verb):
-    store = InterruptingStore(started.objects)
-    VERBS[verb](face_of(store))
-    return len(store.calls)
+    for store, versions in killed(verb, "iceberg"):
+        found = read_metadata(store, "t")
+        assert not found.broken
+        assert found.published in versions
+        assert found.published <= resolve(store, scope_of("t")).version
 
 
 def test_a_staged_run_publishes_when_it_ends(store):
-    published(store)
+    published(store, "iceberg")
     staged = StagedStore(store)
-    append(face_of(staged), 3)
+    append(Store.of(staged), 3)
     with pytest.raises(PublishError, match="staged run cannot stop"):
         stop_publishing(staged, "t")
     assert numbers(store) == [1, 2]
@@ -214,7 +160,7 @@ def test_a_staged_run_publishes_when_it_ends(store):
 
 
 def test_concurrent_writers_publish_in_order(store):
-    face = published(store)
+    face = published(store, "iceberg")
     failures = []
 
     def work(number):
@@ -238,7 +184,7 @@ def test_concurrent_writers_publish_in_order(store):
 
 @pytest.mark.parametrize("damage", ["gone", "torn", "hint", "list", "manifest"])
 def test_damaged_metadata_are_written_anew(store, damage):
-    face = published(store)
+    face = published(store, "iceberg")
     append(face, 3)
     if damage == "gone":
         shutil.rmtree(folder(store))
@@ -276,7 +222,7 @@ def written_by_another(store):
 
 
 def test_what_another_engine_committed_is_noticed_and_taken_back(store):
-    face = published(store)
+    face = published(store, "iceberg")
     append(face, 3)
     written_by_another(store)
     assert "has no version of this library" in problem(store)
@@ -289,7 +235,7 @@ def test_what_another_engine_committed_is_noticed_and_taken_back(store):
 
 
 def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
-    published(store)
+    published(store, "iceberg")
     other = folder(store) / "00001-a.metadata.json"
     other.write_text("{}")
     assert "another program has written 00001-a.metadata.json" in problem(store)
@@ -298,7 +244,7 @@ def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
 
 
 def test_comments_and_columns_follow(store):
-    face = published(store)
+    face = published(store, "iceberg")
     comment_on(store, "t", Comments("what é is", {"x": "a number"}))
     table = StaticTable.from_metadata(f"file://{url_of(store)}")
     assert table.properties["comment"] == "what é is"
@@ -312,7 +258,7 @@ def test_comments_and_columns_follow(store):
 
 
 def test_a_removed_table_has_no_metadata_and_a_revived_one_has(store):
-    published(store)
+    published(store, "iceberg")
     remove(store, "t")
     assert left(store) == []
     undrop(store, "t")
@@ -320,7 +266,7 @@ def test_a_removed_table_has_no_metadata_and_a_revived_one_has(store):
 
 
 def test_metadata_that_a_removal_left_go_with_a_clean_up(store):
-    published(store)
+    published(store, "iceberg")
     store.faults.append(fail("before", "delete", "metadata.json"))
     remove(store, "t")
     assert left(store)
@@ -329,7 +275,7 @@ def test_metadata_that_a_removal_left_go_with_a_clean_up(store):
 
 
 def test_a_clean_up_forgets_the_snapshots_whose_files_go(store):
-    face = published(store)
+    face = published(store, "iceberg")
     for value in range(3, 8):
         face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
     assert len(metadata(store)["snapshots"]) == 6
@@ -346,7 +292,7 @@ def test_a_clean_up_forgets_the_snapshots_whose_files_go(store):
 
 
 def test_a_clean_up_deletes_nothing_while_the_metadata_name_an_older_version(store):
-    face = published(store)
+    face = published(store, "iceberg")
     face.write_table("t", pa.table({"x": pa.array([2**63], pa.uint64())}), "overwrite")
     assert numbers(store) == [1, 2]
     done = run_cleanup(store, scope_of("t"), Retention(timedelta(0), 1))
@@ -355,7 +301,7 @@ def test_a_clean_up_deletes_nothing_while_the_metadata_name_an_older_version(sto
 
 
 def test_ten_snapshots_are_kept_and_what_nothing_names_goes(store, monkeypatch):
-    face = published(store)
+    face = published(store, "iceberg")
     for value in range(3, 18):
         append(face, value)
     monkeypatch.setattr(
@@ -375,7 +321,7 @@ def test_ten_snapshots_are_kept_and_what_nothing_names_goes(store, monkeypatch):
 
 
 def test_a_stop_deletes_the_metadata_and_leaves_the_other_form(store):
-    face = published(store)
+    face = published(store, "iceberg")
     publish_datasets(store, "t", formats=("delta",))
     assert face.table("t")._state.snapshot("t").published_as == {"delta", "iceberg"}
     assert stop_publishing(store, "t", formats=ICEBERG) == ["t"]
@@ -390,7 +336,7 @@ def test_a_stop_deletes_the_metadata_and_leaves_the_other_form(store):
 
 
 def test_a_store_that_was_moved_is_published_anew(store, tmp_path):
-    face = published(store)
+    face = published(store, "iceberg")
     append(face, 3)
     moved = tmp_path / "moved"
     shutil.copytree(store.root, moved)
@@ -411,7 +357,7 @@ def test_folders_with_odd_names_are_read(tmp_path):
 
 
 def test_without_the_package_the_command_says_how_to_get_it(store, monkeypatch, caplog):
-    face = published(store)
+    face = published(store, "iceberg")
     monkeypatch.setitem(sys.modules, "fastavro", None)
     monkeypatch.setattr("ktk_engine.extras.find_spec", lambda name: None)  # deep: not installed
     with pytest.raises(PublishError, match="fastavro"):
@@ -438,7 +384,7 @@ def test_cells_in_several_files_wait_for_a_compaction(tmp_path):
 
 
 def test_the_command_publishes_compares_and_stops(store):
-    face = face_of(store)
+    face = Store.of(store)
     face.write_table("t", ROWS)
 
     def run(*arguments):
@@ -460,5 +406,5 @@ def test_the_command_publishes_compares_and_stops(store):
 
 
 def test_metadata_is_what_the_hint_names(store):
-    published(store)
+    published(store, "iceberg")
     assert newest(url_of(store)).endswith("/t/metadata/v1.metadata.json")
