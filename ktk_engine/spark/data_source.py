@@ -35,7 +35,7 @@ from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.read.task_frame import run_group
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.open_store import cloud_of, open_store
+from ktk_engine.store.open_store import open_store
 
 # Spark does not tell a source how many tasks run at a time.
 _TASKS = 16
@@ -113,10 +113,6 @@ class KtkDataSource(datasource.DataSource):
             )
         ((kind, name),) = named
         version, timestamp = given.pop("version", None), given.pop("timestamp", None)
-        if given and not cloud_of(own["store"]):
-            raise ConfigurationError(
-                f"A store in a folder has no options {', '.join(sorted(given))}. Leave them out."
-            )
         number = int(version) if version and version.isdigit() else version
         return _Address(open_store(own["store"], given), kind, name, number, timestamp)
 

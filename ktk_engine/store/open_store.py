@@ -39,6 +39,11 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
         from ktk_engine.store.cloud.open_cloud import open_cloud
 
         return open_cloud(url, options or {})
+    if options:
+        raise ConfigurationError(
+            f"only object stores have options, and {url} is a folder. Leave out "
+            f"{', '.join(sorted(map(str, options)))}"
+        )
     path = os.fspath(url) if isinstance(url, Path) else _path_of_url(url)
     if not path or "\0" in path:
         raise ConfigurationError(f"the store's path {path!r} is empty or contains a NUL character")
