@@ -24,9 +24,12 @@ from ktk_engine.plan.statement.usage import Usage
 
 Node: TypeAlias = Any
 # Clauses that make the rows of a query depend on one another: no condition goes below them.
-_TOGETHER = ("limit", "offset", "group", "having", "qualify", "windows", "sample")
+_TOGETHER = ("limit", "offset", "group", "having", "qualify", "windows")
 # What is not understood anywhere.
-_OTHERS = (exp.Pivot, exp.Lateral, exp.Placeholder, exp.Parameter, exp.Command, exp.UDTF)
+_OTHERS = (
+    *(exp.Pivot, exp.Lateral, exp.TableSample, exp.Placeholder),
+    *(exp.Parameter, exp.Command, exp.UDTF),
+)
 
 
 class _NotUnderstoodError(Exception):
@@ -103,6 +106,10 @@ class _Reading:
             raise _NotUnderstoodError
         if any(not isinstance(join.parent, exp.Select) for join in tree.find_all(exp.Join)):
             raise _NotUnderstoodError  # joins between parentheses
+        aliases = {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
+        if any(_root(dot) in aliases for dot in tree.find_all(exp.Dot)):
+            # `b.a` is taken for a field of the column b if b is a relation of a semi join.
+            raise _NotUnderstoodError
         for alias in tree.find_all(exp.TableAlias):
             if alias.args.get("columns") and isinstance(alias.parent, exp.Table | exp.Subquery):
                 raise _NotUnderstoodError  # columns with other names
@@ -141,6 +148,8 @@ class _Reading:
     def _union(self, scope: Any) -> None:
         """Record what a union needs of its queries, whose columns match by position."""
         asked = self._asked.get(id(scope), _Asked(None, [[]]))
+        if scope.expression.args.get("by_name"):
+            raise _NotUnderstoodError  # columns match by name
         names = scope.expression.named_selects
         for part in scope.set_operation_scopes:
             columns, own = None, part.expression.named_selects
@@ -171,6 +180,12 @@ class _Reading:
             }
         if references - {item.alias_or_name for item in select.selects}:
             raise _NotUnderstoodError
+        if any(_is_column(item.unalias()) and not item.unalias().table for item in select.selects):
+            raise _NotUnderstoodError  # a column that is not known
+        having = select.args.get("having")
+        tested = {c.name for c in having.find_all(exp.Column) if not c.table} if having else set()
+        if any(tested & self._names_of(source) for source in scope.sources.values()):
+            raise _NotUnderstoodError  # a column comes before a result of the same name
         for part in (select.args.get("from_"), *(select.args.get("joins") or ())):
             if part is not None and isinstance(part.this, exp.Subquery):
                 left_out.add(id(part.this))
@@ -178,11 +193,18 @@ class _Reading:
             left_out.add(id(with_))
         named: dict[str, set[str]] = {}
         for node in select.walk(prune=lambda node: id(node) in left_out):
-            if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+            if isinstance(node, exp.Star) and not _counts_rows(node.parent):
                 raise _NotUnderstoodError
             if isinstance(node, exp.Column) and id(node) not in left_out and node.table:
                 named.setdefault(node.table, set()).add(node.name)
         return named
+
+    def _names_of(self, source: Any) -> set[str]:
+        """The columns of a relation, in small letters."""
+        if isinstance(source, Scope):
+            query: Any = source.expression
+            return {name.lower() for name in query.named_selects}
+        return set(self._folded.get(source.name, ()))
 
     def _pushed(self, scope: Any, asked: _Asked) -> list[Node]:
         """The conditions of outer queries on a query's rows, moved to the rows that it reads."""
@@ -209,8 +231,6 @@ class _Reading:
         schema, folded = self._known[table.name], self._folded[table.name]
         if table.name in self._found or not named <= folded.keys():
             raise _NotUnderstoodError
-        if table.args.get("sample") is not None:
-            tested = []
         parts: list[Condition] = []
         ignored: list[Ignored] = []
         for part in tested:
@@ -223,6 +243,18 @@ class _Reading:
                 ignored += _ignored(part, folded)
         columns = frozenset(folded[name] for name in named)
         self._found[table.name] = Usage(columns, conjunction(parts), tuple(ignored))
+
+
+def _root(dot: Node) -> str:
+    """The column whose field is named, in small letters; empty for other values."""
+    while isinstance(dot, exp.Dot):
+        dot = dot.this
+    return str(dot.name).lower() if _is_column(dot) else ""
+
+
+def _counts_rows(node: Node) -> bool:
+    """Whether a function is `count(*)`, and no `count(a, *)`, which leaves out nulls."""
+    return isinstance(node, exp.Count) and isinstance(node.this, exp.Star) and not node.expressions
 
 
 def _by_all(clause: Node | None) -> bool:

@@ -12,10 +12,10 @@ from ktk_engine.plan.statement.query_usage import query_usages
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.list_(pa.int64()))])
 
 
-def columns_of(text: str) -> set[str]:
-    """The columns that are read of `t`; all where the text is not understood."""
+def columns_of(text: str) -> set[str] | None:
+    """The columns that are read of `t`; None where the text is not understood."""
     found = query_usages(sqlglot.parse_one(text, dialect="spark"), {"t": SCHEMA}, {}, "UTC")
-    return set(found["t"].columns) if found else set(SCHEMA.names)
+    return set(found["t"].columns) if found else None
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,15 @@ def columns_of(text: str) -> set[str]:
         ("select a from (select b, a from t order by all limit 3)", {"a", "b"}),
         ("select a from (select b, a from t order by all desc limit 3)", {"a", "b"}),
         ("select a from (select a, made_up(b) from t)", {"a", "b"}),
-        ("select count(*) from (select explode(c) from t)", {"a", "b", "c"}),
-        ("select count(*) from (select a from t union select b from t2) x", {"a", "b", "c"}),
+        ("select count(*) from (select explode(c) from t)", None),
+        ("select count(*) from (select a from t union select b from t2) x", None),
+        ("select b, sum(a) as x from t group by b having max(x) > 1", {"a", "b"}),
+        ("select b, sum(a) as c from t group by b having max(c) > 1", None),
+        ("select count(a, *) from t", None),
+        ("select count(t.*) from t", None),
+        ("select `(a|b)` from t", None),
+        ("select a from t pivot (sum(b) for a in (1, 2))", None),
+        ("select t.c.x from t", {"c"}),
         ("select count(*) from (select a from t union all select 1) x", set()),
         ("select count(*) from (select a from t union select 1) x", {"a"}),
     ],
@@ -49,7 +56,7 @@ def conditions_of(text: str) -> dict[str, str]:
     return {name: to_sql(usage.condition) for name, usage in found.items()}
 
 
-A, NONE = "`a` = 1L", "true"
+A, NONE, NOT = "`a` = 1L", "true", (None, None)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,10 @@ A, NONE = "`a` = 1L", "true"
         ),
         ("with q as (select * from t) select 1 from q join u using (b) where q.a = 1", A, NONE),
         ("with q as (select * from t) select 1 from q, q r, u where q.a = 1", NONE, NONE),
-        ("select 1 from t tablesample (5 rows), u where t.a = 1", NONE, NONE),
+        ("select 1 from t tablesample (5 rows), u where t.a = 1", None, None),
+        ("with q as (select * from t) select 1 from q tablesample (5 rows), u where q.a = 1", *NOT),
+        ("select t.a from t left semi join u x on t.a = x.a and x.a = 1", NONE, A),
+        ("select a from (select a, b from t union all by name select b, a from u)", *NOT),
         ("select 1 from t x (b, a), u where x.a = 1", None, None),
         ("select 1 from u join (t left join u2 on t.a = 1) on u.a = 1", None, None),
         ("select 1 from (select distinct a from t) x, u where x.a = 1", A, NONE),
@@ -88,3 +98,20 @@ A, NONE = "`a` = 1L", "true"
 )
 def test_conditions_go_where_no_row_is_lost(text, t, u):
     assert conditions_of(text) == ({} if t is None else {"t": t, "u": u})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select t.f from t left anti join u b on t.a = b.a",
+        "select t.f from t left semi join u as Y on t.a = y.a",
+        "select t.f from t left semi join (select a, x from u) b on t.a = b.a",
+        "with b as (select * from u) select t.f from t anti join b on t.a = b.a",
+    ],
+)
+def test_a_relation_of_a_semi_join_that_has_the_name_of_a_column_is_no_column(text):
+    """sqlglot takes `b.a` for a field of the column b of t."""
+    t = pa.schema([(name, pa.int64()) for name in "abf"])
+    u = pa.schema([(name, pa.int64()) for name in "axy"])
+    tree = sqlglot.parse_one(text, dialect="spark")
+    assert query_usages(tree, {"t": t, "u": u}, {}, "UTC") == {}
