@@ -88,6 +88,11 @@ def _close(opened: weakref.ref[Any]) -> None:
             session.stop()
 
 
+def forget(session: Any) -> None:
+    """Drop what is known of a session that has ended."""
+    _known.pop(session.session_id, None)
+
+
 class ConnectClient:
     """What a session of Spark Connect offers; see `Client`."""
 
@@ -120,7 +125,7 @@ class ConnectClient:
             return int(given)
         if cores := _LOCAL.fullmatch(self.master):
             return int(cores[1])
-        return int(self._setting("spark.sql.shuffle.partitions") or "200")
+        return int(self.session.conf.get("spark.sql.shuffle.partitions", "200") or "200")
 
     def _setting(self, key: str) -> str | None:
         """A setting that stays the same while the session lives."""

@@ -17,6 +17,7 @@ from ktk_engine.spark.client.connect import (
     ASKED,
     ask,
     first_line,
+    forget,
     is_lost,
     is_refused,
     open_session,
@@ -39,7 +40,8 @@ _OLDEST = (3, 5)
 _SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
 # gRPC uses these, and a direct connection does not.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-_REMOTE = re.compile(r"sc://([^/;?]+)")
+# An address without a user, who comes before the last @.
+_REMOTE = re.compile(r"sc://(?:[^/;?]*@)?([^/;?@]+)")
 
 
 def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -62,8 +64,14 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
             'Install it: pip install "ktk-engine[connect]"'
         ) from error
-    except spark_errors() as error:
-        raise SessionError(f"No Spark Connect server can be asked: {first_line(error)}") from error
+    except (*spark_errors(), ValueError) as error:
+        if is_lost(error) or is_refused(error):
+            raise
+        # The text and the cause may hold the token.
+        raise SessionError(
+            f"The server {shown(remote)} cannot be asked: its address is not written as "
+            "sc://host:port/;key=value, with signs such as = and ; in values as %3D and %3B."
+        ) from None
     try:
         ask(session, _ASKED_AT_FIRST)
         version = client_of(session).version
@@ -77,11 +85,14 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             session.conf.set(key, value)
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which binds PySpark's functions to Connect
         return with_defaults(session)
+    except SessionError:
+        release(session)
+        raise
     except spark_errors() as error:
+        ask(session, 1)
+        release(session)
         if not is_lost(error) and not is_refused(error):
             raise
-        ask(session, 1)
-        session.stop()
         question = "Is it running, and can this machine reach it?"
         if is_refused(error):
             question = "Is its token right, and still valid?"
@@ -150,6 +161,7 @@ def is_gone(session: SparkSession) -> bool:
 
 def release(session: SparkSession) -> None:
     """Release a session on the server that is no longer in use."""
+    forget(session)
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         session.stop()

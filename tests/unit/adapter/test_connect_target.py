@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
@@ -58,6 +59,12 @@ def test_where_a_server_is(said, url):
     found = credentials(**said)
     assert (found.server.url, found.method) == (url, "connect")
     assert "canary" not in shown(found)
+
+
+def test_copies_keep_the_token_and_tls():
+    target = ConnectTarget.parse("sc://spark.example/;use_ssl=true;token=canary", "remote")
+    for same in (copy.copy(target), copy.deepcopy(target)):
+        assert (same.token, same.use_ssl, same.url) == ("canary", "true", target.url)
 
 
 def test_pickles_hold_no_token():

@@ -86,6 +86,14 @@ class ConnectTarget:
         """Leave secrets out of pickles."""
         return type(self), (self.host, self.port)
 
+    def __copy__(self) -> ConnectTarget:
+        """Be the same in a copy, with its secrets: it never changes."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ConnectTarget:
+        """Be the same in a copy; see `__copy__`."""
+        return self
+
     @property
     def is_here(self) -> bool:
         """Whether it is on this machine, and so sees its folders."""
