@@ -94,14 +94,13 @@ def _scan(relation: Relation, memory_limit: int | str | None) -> pl.LazyFrame:
         query = relation.query(columns or schema.names, where, limit=limit)
         left = most
         for batch in query.to_batches(engine="local", memory_limit=memory_limit):
-            for start in range(0, batch.num_rows, size or batch.num_rows or 1):
-                frame = _frame(batch.slice(start, size))
-                if left is not None:
-                    frame = frame.head(left)
-                    left -= frame.height
-                yield frame if predicate is None else frame.filter(predicate)
-                if left == 0:
-                    return
+            frame = _frame(batch)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            yield frame if predicate is None else frame.filter(predicate)
+            if left == 0:
+                return
 
     frame: pl.LazyFrame = register_io_source(
         rows, schema=_frame(schema.empty_table()).schema, validate_schema=True, is_pure=True

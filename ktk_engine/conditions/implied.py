@@ -118,8 +118,11 @@ def listed(column: str, t: pa.DataType, values: pa.Array, nulls_match: bool) -> 
         return UNKNOWN
     if nulls_match and values.null_count:
         found = Or((found, IsNull(column)))
-    # Whether -0.0 is 0.0 depends on the library.
-    return Implied(found, TrueCondition() if pat.is_floating(container) else Not(found))
+    if pat.is_floating(container):  # whether -0.0 is 0.0 depends on the library
+        return Implied(found, TrueCondition())
+    # Where null is a value, it is not in a list without it.
+    others = Or((Not(found), IsNull(column))) if nulls_match else Not(found)
+    return Implied(found, others)
 
 
 def prefixed(column: str, t: pa.DataType, prefix: pa.Scalar) -> Implied:

@@ -15,16 +15,15 @@ import pyspark  # noqa: F401
 from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
-from ktk_engine.conditions import literal
 from ktk_engine.conditions.condition import (
     Condition,
     IsNull,
-    Not,
     Operator,
-    StartsWith,
     TrueCondition,
     conjunction,
 )
+from ktk_engine.conditions.implied import UNKNOWN, Implied, compared, listed, prefixed
+from ktk_engine.conditions.literal import null_safe_equal
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.local.tasks import tasks
@@ -147,35 +146,33 @@ class KtkReader(datasource.DataSourceReader):
 
 def _condition(pushed: Any, schema: pa.Schema) -> Condition:
     """What a row that passes a filter fulfills; true if the filter is not understood."""
-    known = _exactly(pushed, schema)
-    return TrueCondition() if known is None else known
+    return _implied(pushed, schema).true
 
 
-def _exactly(pushed: Any, schema: pa.Schema) -> Condition | None:
+def _implied(pushed: Any, schema: pa.Schema) -> Implied:
     kind = type(pushed).__name__
     if kind == "Not":
-        inner = _exactly(pushed.child, schema)
-        return None if inner is None else Not(inner)
+        return _implied(pushed.child, schema).negated()
     path: tuple[str, ...] = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in schema.names:
-        return None
+        return UNKNOWN
     column, t = path[0], schema.field(path[0]).type
     try:
         match kind:
             case "IsNull":
-                return IsNull(column)
+                return Implied.exactly(IsNull(column))
             case "IsNotNull":
-                return Not(IsNull(column))
+                return Implied.exactly(IsNull(column)).negated()
+            case "EqualNullSafe" if pushed.value is None:
+                return Implied.exactly(IsNull(column))
             case "EqualNullSafe":
-                if pushed.value is None:
-                    return IsNull(column)
-                return literal.null_safe_equal(column, t, pushed.value)
+                return Implied.exactly(null_safe_equal(column, t, pushed.value))
             case "In":
-                return literal.is_in(column, t, [v for v in pushed.value if v is not None])
+                return listed(column, t, pa.array(pushed.value), nulls_match=False)
             case "StringStartsWith":
-                return StartsWith(column, pushed.value)
+                return prefixed(column, t, pa.scalar(pushed.value))
             case _ if kind in _COMPARISONS:
-                return literal.comparison(column, t, _COMPARISONS[kind], pushed.value)
-    except (ConditionError, ValueError, OverflowError):
-        return None
-    return None
+                return compared(column, t, _COMPARISONS[kind], pa.scalar(pushed.value))
+    except (ConditionError, ValueError, TypeError, OverflowError, pa.ArrowInvalid):
+        return UNKNOWN
+    return UNKNOWN

@@ -57,6 +57,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
         )
     silence_query_loggers()
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
+    unreadable: tuple[type[Exception], ...] = (*spark_errors(), ValueError)
     try:
         session = open_session(remote)
     except ImportError as error:
@@ -64,7 +65,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
             'Install it: pip install "ktk-engine[connect]"'
         ) from error
-    except (*spark_errors(), ValueError) as error:
+    except unreadable as error:
         if is_lost(error) or is_refused(error):
             raise
         # The text and the cause may hold the token.

@@ -222,11 +222,33 @@ def test_the_first_rows(store):
 
 
 def test_pieces_have_the_size_that_polars_wants(store):
-    sizes = []
     frame = ktk_engine.polars.scan_cube(store, "trips")
-    for piece in frame.collect_batches(chunk_size=7):
-        sizes.append(piece.height)
-    assert sum(sizes) == 60
+    sizes = [piece.height for piece in frame.collect_batches(chunk_size=7)]
+    assert (sum(sizes), max(sizes)) == (60, 7)
+
+
+def test_null_is_a_value_that_a_list_lacks(tmp_path):
+    """A row with null passes the negation, where null matches null."""
+    rows = pa.table({"p": [1, 1, 2, 2, 3], "x": [1, 2, None, None, 5]})
+    opened = Store(tmp_path)
+    opened.write_table("t", rows, partition_by=["p"])
+    table, lazy = pl.from_arrow(rows), ktk_engine.polars.scan_table(opened, "t")
+    for values in ([1, 2], [1, None], [], [None]):
+        for test in (
+            pl.col("x").is_in(values, nulls_equal=True),
+            pl.col("x").is_in(values),
+        ):
+            for predicate in (test, ~test):
+                expected = table.filter(predicate)
+                assert (
+                    lazy.filter(predicate)
+                    .sort("p", "x")
+                    .collect()
+                    .equals(expected.sort("p", "x").select(lazy.collect_schema().names()))
+                ), predicate
+        dataset, listed = ktk_engine.duckdb.scan_table(opened, "t"), pa.array(values, pa.int64())
+        for test in (pc.field("x").isin(listed), ~pc.field("x").isin(listed)):
+            assert dataset.to_table(filter=test).num_rows == rows.filter(test).num_rows, test
 
 
 def test_joins_and_streams(store):
