@@ -70,8 +70,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             raise
         # The text and the cause may hold the token.
         raise SessionError(
-            f"The server {shown(remote)} cannot be asked: its address is not written as "
-            "sc://host:port/;key=value, with signs such as = and ; in values as %3D and %3B."
+            f"The address of the server {shown(remote)} is not written as "
+            "sc://host:port/;key=value. Write = and ; within a value as %3D and %3B."
         ) from None
     try:
         ask(session, _ASKED_AT_FIRST)
