@@ -1,6 +1,6 @@
 """Configs of other adapters, and what this adapter does with each.
 
-`foreign_configs.py` acts on this table. docs/familiar-configs.md shows it, and a test compares the
+`foreign_configs.py` acts on this table. docs/configs-of-other-adapters.md shows it, and a test compares the
 two.
 
 A config is *refused* if it promises something about what is stored, where, how long, or who may see
