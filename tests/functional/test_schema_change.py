@@ -138,10 +138,10 @@ class TestOwners(Base):
         text = SEED.replace("as v", "as v, 1.5D as w")
         message = self.refused(project, "cells", text, "--full-refresh")
         assert "no model of this project builds extra" in message
-        assert "ktk_remove --args '{cube: c, dataset: extra}'" in message
-        command = "dbt run-operation ktk_remove --args '{cube: c, dataset: extra}'"
+        assert "ktk_drop --args '{cube: c, dataset: extra}'" in message
+        command = "dbt run-operation ktk_drop --args '{cube: c, dataset: extra}'"
         assert command in message
-        run_dbt(["run-operation", "ktk_remove", "--args", "{cube: c, dataset: extra}"])
+        run_dbt(["run-operation", "ktk_drop", "--args", "{cube: c, dataset: extra}"])
         self.run(project, "cells", text, "--full-refresh")
 
     def test_a_column_that_moves_says_which_models_go_together(self, project):
