@@ -64,7 +64,7 @@ def merge(
     from ktk_engine.spark.session.session import session_zone
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
-        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
+        new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
         known = spelled_by(by, named, new.columns, state)
         zone = session_zone(scanner.session)
         with persisted(new) as new:

@@ -87,7 +87,13 @@ def check_source(
     schema = pa.schema([*given, *own])
     target = spelled(target, schema.names)
     validate_write(
-        target, schema, datasets, False, context.built_by, keeps_rows=True, beside=context.beside
+        target,
+        schema,
+        datasets,
+        False,
+        context.built_by,
+        keeps_rows=True,
+        elsewhere=context.elsewhere,
     )
 
 
@@ -137,7 +143,7 @@ def merge_versions(
         base = state.snapshot(target.uuid)
         versions = by.spelled(base.schema.names)
         _check_known(target, base, versions)
-        rows, named = as_stored(rows, target, state, keeps_rows=True, beside=context.beside)
+        rows, named = as_stored(rows, target, state, keeps_rows=True, elsewhere=context.elsewhere)
         with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
             stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
             return _merge_into(stage, scanner, versions, staged)

@@ -52,7 +52,7 @@ def replace_where(
             state,
             keeps_rows=True,
             full_refresh=full_refresh,
-            beside=context.beside,
+            elsewhere=context.elsewhere,
         )
         zone = session_zone(scanner.session)
         with persisted(new) as new:

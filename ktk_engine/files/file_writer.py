@@ -383,7 +383,7 @@ class _OpenFile:
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()
-            self._drop_bounds_beside_nan()
+            self._drop_bounds_of_nan()
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
         row = {
@@ -399,7 +399,7 @@ class _OpenFile:
         }
         return row, merge_statistics(self.statistics, self.schema)
 
-    def _drop_bounds_beside_nan(self) -> None:
+    def _drop_bounds_of_nan(self) -> None:
         """End the file with a footer without the bounds of row groups that hold NaN.
 
         Parquet's bounds leave NaN out, and Spark, which sorts NaN as the largest number, would skip

@@ -36,7 +36,7 @@ def build(
         state,
         keeps_rows=retained is not None,
         full_refresh=context.full_refresh,
-        beside=context.beside,
+        elsewhere=context.elsewhere,
     )
     checked = check_write(schema_of(frame), target, state, retained, context)
     return write_rows(checked, frame)

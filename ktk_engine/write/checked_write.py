@@ -79,11 +79,11 @@ def _passed_gate(
     Of these, only misfits leave the cube, in the commit of this write: what is committed always
     fits.
     """
-    beside = {name: item for name, item in context.beside.items() if name not in own}
+    elsewhere = {name: item for name, item in context.elsewhere.items() if name not in own}
 
     def passed(datasets: Mapping[str, Snapshot]) -> ValidatedWrite:
         return validate_write(
-            target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, beside
+            target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, elsewhere
         )
 
     def fits(name: str) -> bool:

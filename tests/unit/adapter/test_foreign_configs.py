@@ -12,7 +12,9 @@ from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, Famil
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import parse_model_config
 
-PAGE = (Path(__file__).parents[3] / "docs" / "configs-of-other-adapters.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "configs-of-other-adapters.md").read_text(
+    encoding="utf-8"
+)
 ALL = [item for group in FAMILIAR_CONFIGS.values() for item in group]
 SEED = {"materialized": "cube_seed", "cube": "c", "dimension_columns": ["L"]}
 TABLE = {"materialized": "table"}

@@ -1,7 +1,7 @@
 """Configs of other adapters, and what this adapter does with each.
 
-`foreign_configs.py` acts on this table. docs/configs-of-other-adapters.md shows it, and a test compares the
-two.
+`foreign_configs.py` acts on this table. docs/configs-of-other-adapters.md shows it,
+and a test compares the two.
 
 A config is *refused* if it promises something about what is stored, where, how long, or who may see
 it. It is a *warning* if rows and their readers are the same without it, because it only says how
