@@ -33,7 +33,7 @@ from ktk_engine.spark.write.changed_rows import (
 from ktk_engine.spark.write.keys import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
 from ktk_engine.sql.row_change import Clause, RowChange
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import RowProblem, refusal
 from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
@@ -172,7 +172,7 @@ def _check_once(
         row = part.repeated_row(shown) if part.repeated else {}
         if row:
             example = ", ".join(f"{name}={value!r}" for name, value in row.items())
-            problem = Problem(
+            problem = RowProblem(
                 f"Several source rows match one row and would change it; at most {most:,} do.",
                 "Keep one source row for each (aggregate, or row_number() = 1), or let conditions "
                 "of `when matched and ...` tell them apart.",
@@ -224,7 +224,7 @@ def _check_cells(
     example = rows_with_keys(stored, new, cells).first()
     if example is not None:
         values = ", ".join(f"{name}={example[name]!r}" for name in cells)
-        problem = Problem(
+        problem = RowProblem(
             f"Rows would get cells ({', '.join(cells)}) that other rows have. Each cell of a cube "
             "may occur only once.",
             "Leave these rows out, or update or delete the others in the same statement.",
