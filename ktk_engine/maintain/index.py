@@ -17,8 +17,8 @@ from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -115,10 +115,10 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     verb = "drop index on" if plan.drop else "index"
     columns = dict.fromkeys(c for names in plan.columns.values() for c in names)
     said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
-    transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
+    change_set = ChangeSet(write, changes, CubeCheck(scope.cube), said)
     operation = f"{verb} {', '.join(columns)} of {scope.name}"
     with state.reading(), write_intent(store, scope, write, operation, tuple(plan.columns)):
-        done = commit(state, transaction, publish)
+        done = commit(state, change_set, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 

@@ -10,7 +10,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
 from tests.functional.relations import store_of
-from tests.support.changes import DatasetChange, PendingCommit, Transaction, commit
+from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, commit
 from tests.support.committed import Snapshot, cube_scope, files_table, resolve
 from tests.support.stores import LocalStore, tree
 
@@ -94,7 +94,7 @@ def commit_unsigned(store: LocalStore) -> None:
         },
     )
     change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot, role="seed")
-    commit(resolve(store, scope), Transaction(PendingCommit(), (change,)))
+    commit(resolve(store, scope), ChangeSet(PendingCommit(), (change,)))
 
 
 class TestConfiguration:

@@ -14,8 +14,8 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from ktk_engine.write.rows import Rows
 
 
-def commit(base: State, transaction: Transaction) -> Committed:
+def commit(base: State, change_set: ChangeSet) -> Committed:
     """Commit, and publish what was committed."""
-    return commit_to_log(base, transaction, publish)
+    return commit_to_log(base, change_set, publish)
 
 
 def build(
