@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ktk_engine.api.relation import Relation
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.of_arrow import read_expression
@@ -82,7 +82,7 @@ class RelationDataset(ds.InMemoryDataset):  # type: ignore[misc]
     `head` and `count_rows` of Arrow's.
     """
 
-    def __init__(self, relation: Relation, memory_limit: int | str | None = None) -> None:
+    def __init__(self, relation: CubeOrTable, memory_limit: int | str | None = None) -> None:
         super().__init__(relation.schema.empty_table())
         self._relation = relation
         self._memory_limit = memory_limit
@@ -133,7 +133,7 @@ class RelationScanner:
 
     def __init__(
         self,
-        relation: Relation,
+        relation: CubeOrTable,
         names: Sequence[str],
         filter: pc.Expression | None,
         memory_limit: int | str | None,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.query import check_for_polars
-from ktk_engine.api.relation import Relation
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.of_polars import polars_condition
 from ktk_engine.extras import need
@@ -76,7 +76,7 @@ def scan_table(
     return _scan(opened.table(name, version=version, timestamp=timestamp), memory_limit)
 
 
-def _scan(relation: Relation, memory_limit: int | str | None) -> pl.LazyFrame:
+def _scan(relation: CubeOrTable, memory_limit: int | str | None) -> pl.LazyFrame:
     need("polars", "A frame of Polars", "polars")
     from polars.io.plugins import register_io_source
 

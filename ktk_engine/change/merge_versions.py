@@ -47,7 +47,7 @@ from ktk_engine.spark.write.version_rows import (
     with_stored_times,
 )
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.refusal import RowProblem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
@@ -280,7 +280,7 @@ def _files_of(
     old = executor.rows(files, list(dict.fromkeys([*names, by.scd_id, by.valid_to])))
     found = find_keys(executor.matched(change, old, source), names)
     if found.row_count > ended.row_count:
-        problem = RowProblem(
+        problem = WriteProblem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
             f"{counted(ended.row_count, 'changed row')}, so they are indistinguishable.",
             Message(
@@ -320,7 +320,7 @@ def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) 
     row = examples.first()
     values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
     example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
-    problem = RowProblem(
+    problem = WriteProblem(
         Message(
             "The snapshot's query gives several rows for one ",
             Remedy("key"),

@@ -22,7 +22,7 @@ from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_fo
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
-from ktk_engine.types.refusal import RowProblem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.types.schema import (
     check_shared,
     dataset_schema,
@@ -330,7 +330,7 @@ def _specification(
     datasets = {**others, target.dataset: candidate}
     known = find_seed(target.cube, others)
     if target.role == "seed" and known is not None:
-        problem = RowProblem(
+        problem = WriteProblem(
             f"Cube {target.cube} already has the seed dataset {known}.",
             Message(
                 Remedy("no_second_seed"),

@@ -26,7 +26,7 @@ from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
-from ktk_engine.types.refusal import RowProblem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
@@ -280,5 +280,5 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
             type=item.type,
         )
         fix = _FIXES.get(item.rule) or Remedy(_REMEDIES[item.rule], column=item.column)
-        problems.append(RowProblem(f"{reason}.", fix, item.example, item.error))
+        problems.append(WriteProblem(f"{reason}.", fix, item.example, item.error))
     return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

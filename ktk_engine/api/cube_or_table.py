@@ -54,7 +54,7 @@ class History(list[dict[str, Any]]):
         return history_html(self._entries)
 
 
-class Relation(ABC):
+class CubeOrTable(ABC):
     """A cube or a table at one version."""
 
     _store: OpenedStore
