@@ -58,7 +58,7 @@ class WriteJob:
     clustered_by: tuple[str, ...] = ()  # rows arrive sorted by these too; duplicates are fine
     required_columns: tuple[str, ...] = ()  # must not be null
     index_columns: tuple[str, ...] = ()  # distinct values are reported per file
-    segments: SegmentPlace | None = None  # for indices with many values; None reports all
+    segments: SegmentPlace | None = None  # for indexes with many values; None reports all
     compression: str = "zstd"
     row_group_rows: int = 131_072  # at most
     row_group_bytes: int = ROW_GROUP_BYTES  # at most, before encoding; one row may have more
@@ -180,7 +180,7 @@ class _TaskWriter:
         self.waiting, self.waiting_rows, self.waiting_bytes, self.path = [], 0, 0, None
 
     def close_indices(self) -> None:
-        """Finish what the indices need of all files."""
+        """Finish what the indexes need of all files."""
         if not self.findings:
             for known in self.values.values():
                 for row in known.close():

@@ -211,7 +211,7 @@ def _change(
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
-    """The copy, without indices; names of its files have the commit, in order of position."""
+    """The copy, without indexes; names of its files have the commit, in order of position."""
     files, count = snapshot.files, snapshot.file_table.num_rows
     folders = pc.replace_substring_regex(files["label"].combine_chunks(), r"(?s)[^/]*$", "")
     width = len(str(count))

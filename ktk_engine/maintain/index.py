@@ -1,4 +1,4 @@
-"""Builds and drops secondary indices, as one commit that touches no data file."""
+"""Builds and drops secondary indexes, as one commit that touches no data file."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from ktk_engine.types.type_class import role_problem
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Which indices to build or to drop."""
+    """Which indexes to build or to drop."""
 
     state: State  # the scope as it was planned on
     columns: Mapping[str, tuple[str, ...]]  # uuid -> columns; never empty
-    drop: bool  # whether the indices go
+    drop: bool  # whether the indexes go
 
     def __str__(self) -> str:
         scope = self.state.scope
@@ -56,7 +56,7 @@ def change_indexes(
     *,
     drop: bool = False,
 ) -> ChangeResult:
-    """Index columns of a cube or table, or drop their indices, in one commit.
+    """Index columns of a cube or table, or drop their indexes, in one commit.
 
     Without `dataset`, every dataset that has a column counts. A dimension column of the seed
     dataset without an index is recorded as suppressed, so that Kartothek does not miss the index.
@@ -178,7 +178,7 @@ def _suppressed(snapshot: Snapshot) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Dropped:
-    """Takes indices from a dataset."""
+    """Takes indexes from a dataset."""
 
     names: tuple[str, ...]
 
@@ -194,9 +194,9 @@ class _Dropped:
 
 @dataclass(frozen=True)
 class _Indexed:
-    """Gives indices to a dataset; called again each time another commit came first."""
+    """Gives indexes to a dataset; called again each time another commit came first."""
 
-    place: IndexPlace  # for files of indices
+    place: IndexPlace  # for files of indexes
     names: tuple[str, ...]
     # Column -> its index in the last attempt, its type, and the files in the index.
     known: dict[str, tuple[ColumnIndex, pa.DataType, pa.Table]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from ktk_engine.write.write_mode import WriteMode
 class AppendedFiles:
     """Puts new files on top of a snapshot; called again each time another commit came first."""
 
-    place: IndexPlace  # for files of indices
+    place: IndexPlace  # for files of indexes
     retained: WriteMode
     started: Snapshot  # the dataset as this write found it
     addition: Snapshot  # the new files, as a dataset of their own
@@ -137,7 +137,7 @@ def _kept(base: Snapshot, gone: pa.Table) -> pa.Table:
 
 
 def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
-    """Put the files of an addition after those that stay; indices stay as they are."""
+    """Put the files of an addition after those that stay; indexes stay as they are."""
     physical, places = _joined(base.physical_schemas, addition.physical_schemas)
     added = _renumbered(addition.files, places)
     return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)

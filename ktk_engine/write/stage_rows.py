@@ -109,7 +109,7 @@ def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWri
 
 
 def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
-    """What became of the indices of a dataset that keeps files."""
+    """What became of the indexes of a dataset that keeps files."""
     if base is None:
         return []
     known, wanted = set(base.with_index), set(job.index_columns)
@@ -165,7 +165,7 @@ def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
 
 
 def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
-    """Describe the new files as a dataset of their own, without indices."""
+    """Describe the new files as a dataset of their own, without indexes."""
     target, now = write.target, job.store.now()
     metadata = {**target.metadata, "creation_time": now.replace(tzinfo=None).isoformat()}
     if target.cube:

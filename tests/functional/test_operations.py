@@ -52,7 +52,9 @@ class TestVerbs:
     def test_what_they_say(self, built, verb, arguments, said):
         assert said in self.say(verb, arguments)
 
-    def test_the_former_name_of_ktk_drop_warns(self, built):
+    def test_former_names_warn(self, built):
+        said = self.say("ktk_info", "{name: c, indices: true}")
+        assert "`indices` is deprecated: it is `indexes` now." in said and "cube c, version" in said
         said = self.say("ktk_remove", "{cube: c, dataset: cells}", succeeds=False)
         assert "ktk_remove is deprecated: it is `ktk_drop` now." in said
         assert "ktk_drop: " in said and "cascade: true" in said
@@ -79,7 +81,7 @@ class TestVerbs:
         assert "no longer" in self.say("ktk_tag", "{cube: c, name: q1, delete: true}")
         assert "Indexed cells (v)." in self.say("ktk_index", "{cube: c, columns: v}")
         said = self.say("ktk_index", "{cube: c, columns: [v], dataset: cells, drop: true}")
-        assert "Dropped indices of cells (v)." in said
+        assert "Dropped indexes of cells (v)." in said
 
     def test_a_cube_is_copied_and_the_copy_renamed(self, built):
         into = "into: ./warehouse/copied"
