@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+import weakref
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 # Up to this number of rows, files are read in the order of their smallest cells.
 _FEW_ROWS = 1_000_000
+# In these seconds a thread of Polars that has got a piece either asks for the next one or ends.
+_ASKS_AGAIN = 0.05
 
 
 def scan_cube(
@@ -83,7 +88,7 @@ def _scan(relation: CubeOrTable, memory_limit: int | str | None) -> pl.LazyFrame
     schema = relation.schema
     check_for_polars(schema)
 
-    def rows(
+    def pieces(
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         where, limit = None, None
@@ -103,9 +108,48 @@ def _scan(relation: CubeOrTable, memory_limit: int | str | None) -> pl.LazyFrame
                 return
 
     frame: pl.LazyFrame = register_io_source(
-        rows, schema=_frame(schema.empty_table()).schema, validate_schema=True, is_pure=True
+        lambda *asked: _Pieces(pieces(*asked)),
+        schema=_frame(schema.empty_table()).schema,
+        validate_schema=True,
+        is_pure=True,
     )
     return frame
+
+
+class _Pieces:
+    """Pieces of a scan, in which no thread of Polars is when the interpreter ends.
+
+    After `head`, Polars reads ahead in a thread that it does not wait for. A thread that comes back
+    to Python while the interpreter ends aborts the process.
+    """
+
+    def __init__(self, pieces: Iterator[pl.DataFrame]) -> None:
+        self._pieces = pieces
+        self._turn = threading.Lock()
+        self._at_exit = weakref.finalize(self, _end, self._turn)
+
+    def __iter__(self) -> _Pieces:
+        return self
+
+    def __del__(self) -> None:
+        self._at_exit.detach()  # Polars let go of the scan
+
+    def __next__(self) -> pl.DataFrame:
+        if not self._turn.acquire(blocking=False):
+            raise StopIteration  # the interpreter ends
+        try:
+            return next(self._pieces)
+        except BaseException:
+            self._at_exit.detach()
+            raise
+        finally:
+            self._turn.release()
+
+
+def _end(turn: threading.Lock) -> None:
+    """Wait for the piece that is being read, and let no further one begin."""
+    turn.acquire()
+    time.sleep(_ASKS_AGAIN)
 
 
 def _frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:
