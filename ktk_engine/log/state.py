@@ -263,8 +263,9 @@ def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | No
     """Find a scope's head and compare it with the published documents; writes nothing.
 
     Costs two shallow listings, the first kilobyte of each document, and the head entry. `published`
-    is what `list_documents` returned for the whole store, if many scopes are resolved. Raises a
-    `FormatError` if the newest entry is damaged, or missing although a document names it.
+    are datasets of the scope that have a document, from one listing of the whole store if many
+    scopes are resolved; None lists them. Raises a `FormatError` if the newest entry is damaged, or
+    missing although a document names it.
     """
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
