@@ -168,7 +168,7 @@ class Stage:
         return replace(
             self.write,
             target=target,
-            retained=WriteMode("files", touched, reads),
+            mode=WriteMode("files", touched, reads),
             gate=self.write.gate.of_rows(target, types),
         )
 

@@ -199,5 +199,5 @@ def _extension(
         file_table=report.files,
         physical_schemas=(stored,),
     )
-    retained = WriteMode("files", compaction.files, verb="compact")
-    return AppendedFiles(place, retained, base, addition, report)
+    mode = WriteMode("files", compaction.files, verb="compact")
+    return AppendedFiles(place, mode, base, addition, report)

@@ -95,9 +95,9 @@ class _Prepared:
             wanted = self.given.map(self.replacing_on)
             return change_rows(scanner, Target.of(self.snapshot), wanted, context)
         own = rows.depending_on(self.store, target.uuid)
-        return build_from(self.store, own, target, context, self.retained())
+        return build_from(self.store, own, target, context, self.mode())
 
-    def retained(self) -> WriteMode | None:
+    def mode(self) -> WriteMode | None:
         """Which old rows stay; None for no change."""
         if not self.command.overwrite:
             return WriteMode("append")

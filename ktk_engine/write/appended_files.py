@@ -35,7 +35,7 @@ class AppendedFiles:
     """Puts new files on top of a snapshot; called again each time another commit came first."""
 
     place: IndexPlace  # for files of indexes
-    retained: WriteMode
+    mode: WriteMode
     started: Snapshot  # the dataset as this write found it
     addition: Snapshot  # the new files, as a dataset of their own
     report: WriteReport  # of the tasks, about the new files' values
@@ -54,8 +54,8 @@ class AppendedFiles:
                 f"Dataset {self.addition.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
             )
-        self.retained.check_unchanged(self.place.store, self.started, base, self.addition)
-        gone = self.retained.removed(base, self.addition)
+        self.mode.check_unchanged(self.place.store, self.started, base, self.addition)
+        gone = self.mode.removed(base, self.addition)
         wanted = base.with_index if self.indexes is None else self.indexes
         indices = {
             name: self._index(base, name, gone, attempt)

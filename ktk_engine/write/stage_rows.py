@@ -93,19 +93,19 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
 
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
     """Verify the constraints on the written files; the commit depends on what was read for it."""
-    constraints, retained, base = write.target.constraints, write.retained, write.base
+    constraints, mode, base = write.target.constraints, write.mode, write.base
     if not constraints or isinstance(rows, ArrowRows):
         return write  # a table's rows are not in Spark: see `check_constraints`
     from ktk_engine.write.verify_constraints import verify_constraints
 
     kept = None
-    if retained is not None and base is not None:
-        gone = retained.removed(base, addition)
+    if mode is not None and base is not None:
+        gone = mode.removed(base, addition)
         kept = base.changed(gone, gone.slice(0, 0))
     reads = verify_constraints(write.state.store, rows, constraints, addition, kept)
-    if retained is None:
+    if mode is None:
         return write
-    return replace(write, retained=replace(retained, reads=(*retained.reads, *reads)))
+    return replace(write, mode=replace(mode, reads=(*mode.reads, *reads)))
 
 
 def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
@@ -122,10 +122,10 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
 
 def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
     """The number of rows in replaced files, if known: other writers' files do not tell it."""
-    retained, base = write.retained, write.base
-    if retained is None or base is None:
+    mode, base = write.mode, write.base
+    if mode is None or base is None:
         return 0
-    return int(pc.sum(retained.removed(base, addition)["rows"]).as_py() or 0)
+    return int(pc.sum(mode.removed(base, addition)["rows"]).as_py() or 0)
 
 
 def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
@@ -190,16 +190,16 @@ def _change(
     write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
 ) -> DatasetChange:
     """Replace all of the dataset, or add to what is there."""
-    target, retained, base = write.target, write.retained, write.base
+    target, mode, base = write.target, write.mode, write.base
     folder = write.state.scope.segment_folder(job.commit)
     place = IndexPlace(job.store, target.uuid, job.name, folder)
-    if retained is not None and base is not None:
+    if mode is not None and base is not None:
         # The configuration cannot name a column that the new rows lack: its index stays.
         others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
-        extend = AppendedFiles(place, retained, base, addition, report, indexes, target.metadata)
-        touched = retained.touched(addition)
-        change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
+        extend = AppendedFiles(place, mode, base, addition, report, indexes, target.metadata)
+        touched = mode.touched(addition)
+        change = DatasetChange(target.uuid, mode.operation, extend, touched, target.role)
         return _claimed(change, target)
     large = base.large_columns if base is not None else ()
     built = with_indices(

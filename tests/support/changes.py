@@ -94,7 +94,7 @@ def build(
         full_refresh: whether column classes may change.
         state: what the rows were computed from; a commit since then is a conflict.
     """
-    retained = None
+    write_mode = None
     if mode:
         gone = None
         if replaced:
@@ -103,9 +103,9 @@ def build(
             ).files
             named = pa.array(replaced, pa.string())
             gone = known.filter(pc.is_in(known["label"], value_set=named))
-        retained = WriteMode(mode, gone, tuple(reads), verb)
+        write_mode = WriteMode(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
-    return build_module.build(store, rows, target, context, retained, state)
+    return build_module.build(store, rows, target, context, write_mode, state)
 
 
 def alter_table(store: LocalStore, sql: str) -> bool:

@@ -101,9 +101,9 @@ def _rewrite(
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # A row that another commit adds meanwhile has the old columns.
-    retained = WriteMode("files", base.files, reads=((),), verb="alter")
+    mode = WriteMode("files", base.files, reads=((),), verb="alter")
     context = WriteContext(staging.history)
-    write = check_write(schema, _target(base, changes), state, retained, context)
+    write = check_write(schema, _target(base, changes), state, mode, context)
     staging.write(write, rows)
     change = _Altered(base, changes, write.gate.committed, written=True)
     role = role_of(state.scope, base)

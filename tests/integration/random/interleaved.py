@@ -148,8 +148,8 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        retained = WriteMode("append") if adds else None
-        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), retained)
+        mode = WriteMode("append") if adds else None
+        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), mode)
 
     def effect(old: Rows | None) -> Rows:
         new = frozenset(make(old or NO_ROWS))
