@@ -173,7 +173,7 @@ def _check_once(
         if row:
             example = ", ".join(f"{name}={value!r}" for name, value in row.items())
             problem = WriteProblem(
-                f"Several source rows match one row and would change it; at most {most:,} do.",
+                f"Several source rows match one row and would change it (up to {most:,}).",
                 "Keep one source row for each (aggregate, or row_number() = 1), or let conditions "
                 "of `when matched and ...` tell them apart.",
                 f"the row {example}",

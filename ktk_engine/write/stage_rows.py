@@ -251,7 +251,7 @@ def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
 
 
 _REASONS = {
-    "duplicate": "{repeat} a cell, which {columns} must address uniquely",
+    "duplicate": "{repeat} a cell: each cell ({columns}) may occur only once",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
     "calendar": "{have} a date or time in {columns} outside of the years 1 to 9999 or of a day",
     "path": "{have} a value in {columns} that is too long for a path, which has each value of a "

@@ -38,7 +38,7 @@ class TestRefusals:
     def test_duplicate_cells(self, built):
         message = self.refused(built, "cells", SEED.replace("id as L", "id div 6 as L"))
         assert "c++cells was refused while writing (nothing was committed)" in message
-        assert "rows repeat a cell, which `P`, `L` must address uniquely" in message
+        assert "rows repeat a cell: each cell (`P`, `L`) may occur only once" in message
         assert "Example: P=" in message
         assert "Fix: Aggregate or filter the rows" in message
 

@@ -106,7 +106,7 @@ class TestCascade(Base):
 
     def test_what_breaks_leaves_in_the_same_commit(self, project):
         message = self.refused(project, "cells", self.NEW, "--full-refresh")
-        assert "This breaks 1 of the enrichments of cube c" in message
+        assert "This breaks 1 enrichment of cube c" in message
         assert "set cascade: true in its config" in message
         text = self.NEW.replace("cube='c'", "cube='c', cascade=true")
         assert "and run with --full-refresh" in self.refused(project, "cells", text)

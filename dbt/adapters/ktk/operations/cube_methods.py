@@ -129,7 +129,7 @@ class CubeMethods(StoreAdapter):
         if version is not None:
             if isinstance(version, bool) or not isinstance(version, int | str):
                 raise DbtRuntimeError(
-                    f"at_version(...): {version!r} is no version, but a number or a tag is."
+                    f"at_version(...): {version!r} is not a version: give a number or a tag."
                 )
             asked = quote_text(version) if isinstance(version, str) else str(version)
             asked = f"version as of {asked}"
