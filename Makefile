@@ -61,14 +61,14 @@ SPARK_ENV = .venv-spark-$(SPARK)
 LOWEST = --resolution lowest-direct --exclude-newer 2026-11-25
 # What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
 SPARK_CORE = tests/corpus/test_corpus.py \
-	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
-	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
+	$(addprefix tests/spark/test_, cancel_tasks.py compact.py damaged_files.py \
+	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py mixed_physical_types.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
 # What of it runs over Spark Connect.
 CONNECT_CORE = tests/connect/test_connect.py tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
-	alter.py change_rows.py cohorts.py compact.py constraints.py cube_query.py declared.py \
-	merge_versions.py scan.py sql_session.py \
+	alter.py change_rows.py compact.py constraints.py cube_query.py declared.py \
+	merge_versions.py mixed_physical_types.py scan.py sql_session.py \
 	statements_clauses.py versions.py write.py)
 # Its server, and the client, which has the server's Python.
 CONNECT_SERVER = $(if $(filter file,$(origin SPARK)),.venv,$(SPARK_ENV))
