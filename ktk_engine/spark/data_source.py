@@ -132,10 +132,12 @@ class KtkReader(datasource.DataSourceReader):
         columns: pa.Schema | None = None,
         loaded: LoadedCube | LoadedTable | None = None,
     ) -> None:
+        if columns is None:
+            loaded = address.open()
+            columns = loaded.schema
         self._address = address
         self._condition: Condition = TrueCondition()
-        self._loaded = address.open() if columns is None else loaded
-        self._schema: pa.Schema = columns if self._loaded is None else self._loaded.schema
+        self._loaded, self._schema = loaded, columns
         self._target = arrow_schema(spark_schema(self._schema))
 
     def __getstate__(self) -> dict[str, Any]:
