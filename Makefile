@@ -29,8 +29,8 @@
 # make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
 #               `make format` rewrites
 # make lock     writes uv.lock anew after a change of the dependencies
-# make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
-#               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
+# make bench    compares queries with DuckDB, plain Spark and Kartothek, and merges with rebuilds;
+#               measures what the adapter costs, start-up as dbt-spark does, and memory; writes
 #               benchmarks/results/
 # make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 4 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
@@ -313,7 +313,7 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 		$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3 --extra java
 	@touch $@
 
-# Wheels from their sdists, and what uv.lock names beside them.
+# Wheels from their sdists, and the other packages that uv.lock names.
 .venv-wheels/.installed: | $(UV)
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
 	@echo "Making .venv-wheels with $$("$(PYTHON)" --version)"
