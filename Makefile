@@ -30,7 +30,7 @@
 #               `make format` rewrites
 # make lock     writes uv.lock anew after a change of the dependencies
 # make bench    compares queries with DuckDB, plain Spark and Kartothek, and merges with rebuilds;
-#               measures what the adapter costs, start-up as dbt-spark does, and memory; writes
+#               measures what the adapter costs, start-up (with dbt-spark's), and memory; writes
 #               benchmarks/results/
 # make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 4 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to

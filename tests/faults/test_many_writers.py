@@ -1,4 +1,4 @@
-"""Eight writers along with compaction and clean-up: each acknowledged commit stands exactly once."""
+"""Eight writers along with compaction and clean-up: each acknowledged commit is there once."""
 
 from __future__ import annotations
 
