@@ -289,11 +289,13 @@ def _with_snapshot(
 def _segments(
     store: ObjectStore, snapshot: Snapshot, count_gone: bool
 ) -> dict[str, dict[str, int]]:
-    found = {}
-    for name, items in snapshot.index_segments.items():
-        found[name] = {"segments": len(items), "pairs": pairs_of(items)}
-        if count_gone:
-            alive = living(snapshot.file_column("position"), snapshot.next_number)
+    found = {
+        name: {"segments": len(items), "pairs": pairs_of(items)}
+        for name, items in snapshot.index_segments.items()
+    }
+    if found and count_gone:
+        alive = living(snapshot.file_column("position"), snapshot.next_number)
+        for name, items in snapshot.index_segments.items():
             found[name]["gone"] = gone_pairs(store, items, alive)
     return found
 

@@ -15,7 +15,7 @@ from ktk_engine.errors import (
     PublishError,
 )
 from ktk_engine.files.others.describe_files import describe_files
-from ktk_engine.log.change.transaction import DatasetChange, Rebase, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -278,4 +278,4 @@ def _commit(
         for u, wanted in formats.items()
     )
     with write_intent(store, scope, write, f"publish {', '.join(formats)}"):
-        commit(state, Transaction(write, changes, history=history), publish)
+        commit(state, ChangeSet(write, changes, history=history), publish)

@@ -59,11 +59,11 @@ def test_everything_works_without_java(client, tmp_path):
         "read": True,
         "groups": [6667, 6667, 6666],
         "joined": 3316,
-        "twice": f"- {ROWS:,} rows repeat a cell, which `p`, `x` must address uniquely.",
+        "twice": f"- {ROWS:,} rows repeat a cell: each cell (`p`, `x`) may occur only once.",
         "merged": [5, 15],
         "sql": [["p0", 3000, 8997.0], ["p2", 3000, 8999.0]],
         "files": [2, 4],
-        "random": "A condition on rows changes its answer from call to call (rand(), "
+        "random": "A condition on rows is not deterministic (rand(), "
         "uuid()). Compute it in the source's query. Nothing was written.",
         "changed": expected,
     }

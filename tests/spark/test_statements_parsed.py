@@ -37,7 +37,7 @@ REFUSED = {
     "overwrite directory": "files outside a store are Spark's, which knows no store",
     "WITH before DELETE": "the condition holds a query itself",
     "a subquery in a condition or value of MERGE": "joined in the source, it is planned",
-    "is no column of the table": "Spark says so later; fields of structs cannot be assigned to",
+    "is not a column of the table": "Spark says so later; fields of structs cannot be assigned to",
     "gets two values": "Spark says so later",
     "`purge` is not understood": "what is dropped can be had back",
     "expected an expression": "`where` alone is an alias to Spark, and all rows would go",

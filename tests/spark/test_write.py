@@ -124,7 +124,7 @@ def test_buckets_by_a_column_that_is_no_dimension_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("union all select * from rows where L = 5", "`P`, `L` must address uniquely"),
+        ("union all select * from rows where L = 5", "each cell (`P`, `L`) may occur only once"),
         ("union all select P, null, v, k from rows where L = 5", "no value in `L`"),
         ("union all select null, L + 5000, v, k from rows where L = 5", "no value in `P`"),
         ("union all select P, L + 5000, v, null from rows where L = 5", "no value in `k`"),

@@ -34,8 +34,8 @@ from ktk_engine.local.sql.listed_rows import values, without_from
 from ktk_engine.local.sql.rows import (
     Filtered,
     Limited,
-    Reader,
     Renamed,
+    RowReader,
     Rows,
     Stored,
 )
@@ -53,7 +53,7 @@ class Names:
     """Resolves names of relations."""
 
     relations: NamedRelations  # those of the stores
-    reader: Reader
+    reader: RowReader
     within: str = ""  # the view that the query belongs to; see `NamedRelations.find`
     parts: Mapping[str, Rows] = field(default_factory=dict)  # named subqueries (`with`)
     depth: int = 0  # nesting depth of this query

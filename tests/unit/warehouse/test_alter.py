@@ -27,6 +27,7 @@ from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.present_rows import present_rows  # deep: patched
 from tests.support.changes import (
+    ChangeSet,
     ColumnChanges,
     Constraint,
     DatasetChange,
@@ -34,7 +35,6 @@ from tests.support.changes import (
     PendingCommit,
     StagedStore,
     Target,
-    Transaction,
     alter_columns,
     alter_table,
     build,
@@ -240,7 +240,7 @@ def constrained(store, constraint):
         return replace(base, properties={**base.properties, CONSTRAINTS: [constraint.as_dict()]})
 
     changes = (DatasetChange("t", "properties", change, frozenset()),)
-    commit(resolve(store, scope_of("t")), Transaction(PendingCommit(), changes))
+    commit(resolve(store, scope_of("t")), ChangeSet(PendingCommit(), changes))
 
 
 def test_what_constraints_name_stays(store, run):
