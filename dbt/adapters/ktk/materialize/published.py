@@ -29,5 +29,9 @@ def published(
         follow_setting(store, config.target.uuid, config.publish, history)
     except KtkError as error:
         _LOGGER.warning(f"{config.target} was written, but not published: {error.said(DBT)}")
-        return outcome.remarked(["not published, see the warning above"])
-    return outcome
+    except Exception as error:  # a bug: the rows are committed all the same
+        _LOGGER.warning(f"{config.target} was written, but could not be published: {error!r}")
+        _LOGGER.debug("Where publishing failed", exc_info=True)
+    else:
+        return outcome
+    return outcome.remarked(["not published, see the warning above"])
