@@ -29,6 +29,7 @@ from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro
 from ktk_engine.publish.iceberg.partition_specs import fields_with_keys
 from ktk_engine.publish.iceberg.table_files import TableFiles, named_files
 from ktk_engine.publish.shared_cells import check_cells
+from ktk_engine.publish.stored_types import schemas_in_use
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -74,7 +75,8 @@ class IcebergForm:
         """See `Form.check`."""
         need_avro()
         check_cells(snapshot)
-        fields = FieldIds(0).of_columns(iceberg_columns(snapshot), ())
+        columns = iceberg_columns(snapshot, schemas_in_use(snapshot))
+        fields = FieldIds(0).of_columns(columns, ())
         spec, _ = fields_with_keys(snapshot.partition_keys, fields, {}, 999)
         layout = Layout({"schema-id": 0, "fields": fields}, 0, spec)
         files = TableFiles(store, snapshot, layout, NewSnapshot(1, 1, None))

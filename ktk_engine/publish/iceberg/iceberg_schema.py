@@ -18,7 +18,6 @@ from ktk_engine.publish.stored_types import (
     different_types,
     names_alike,
     refuse_large,
-    schemas_in_use,
     stored_types,
 )
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -28,15 +27,15 @@ IcebergType: TypeAlias = str | dict[str, Any]
 Path: TypeAlias = tuple[str, ...]  # names of a column, its field, the field's field
 
 
-def iceberg_columns(snapshot: Snapshot) -> list[dict[str, Any]]:
+def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[str, Any]]:
     """A dataset's columns as fields of an Iceberg schema, without ids.
 
-    Raises a `PublishError` that names all columns that Iceberg cannot express, or whose values some
+    `schemas` are those of `schemas_in_use`. Raises a `PublishError` that names all columns that Iceberg cannot express, or whose values some
     readers would misread.
     """
     names = snapshot.schema.names
-    schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
     fields, problems = [], [*names_alike(names, "Iceberg")]
+    comments = snapshot.comments.columns
     problems += _paths_alike(snapshot.schema, schemas)
     for field in snapshot.schema:
         try:

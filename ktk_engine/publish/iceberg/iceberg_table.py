@@ -76,7 +76,8 @@ class IcebergTable:
     def of(cls, wanted: Wanted, present: IcebergState) -> IcebergTable:
         """Describe a dataset; raises a `PublishError` if Iceberg readers would see other rows."""
         check_cells(wanted.snapshot)
-        known, columns = present.metadata, iceberg_columns(wanted.snapshot)
+        known, files = present.metadata, schemas_in_use(wanted.snapshot)
+        columns = iceberg_columns(wanted.snapshot, files)
         schemas = _in_order(known, present.schema)
         ids = FieldIds(known.get("last-column-id", 0))
         fields = ids.of_columns(columns, (f for schema in schemas for f in schema["fields"]))
@@ -86,7 +87,7 @@ class IcebergTable:
         mapping = _with_earlier(name_mapping(fields), snapshots, known, schemas)
         if has_twins(mapping):
             snapshots, mapping = [], name_mapping(fields)
-        for stored in schemas_in_use(wanted.snapshot):
+        for stored in files:
             mapping = ids.of_files(mapping, ((field.name, field.type) for field in stored))
         is_here = known.get("location") == address(wanted.store, wanted.snapshot.uuid)
         is_new = present.mark != wanted.mark or present.snapshot not in snapshots

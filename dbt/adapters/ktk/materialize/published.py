@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from traceback import format_exc
 
 from dbt.adapters.events.logging import AdapterLogger
 
@@ -31,7 +32,7 @@ def published(
         _LOGGER.warning(f"{config.target} was written, but not published: {error.said(DBT)}")
     except Exception as error:  # a bug: the rows are committed all the same
         _LOGGER.warning(f"{config.target} was written, but could not be published: {error!r}")
-        _LOGGER.debug("Where publishing failed", exc_info=True)
+        _LOGGER.debug(format_exc())
     else:
         return outcome
     return outcome.remarked(["not published, see the warning above"])
