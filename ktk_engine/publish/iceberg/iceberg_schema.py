@@ -30,8 +30,8 @@ Path: TypeAlias = tuple[str, ...]  # names of a column, its field, the field's f
 def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[str, Any]]:
     """A dataset's columns as fields of an Iceberg schema, without ids.
 
-    `schemas` are those of `schemas_in_use`. Raises a `PublishError` that names all columns that Iceberg cannot express, or whose values some
-    readers would misread.
+    `schemas` are those of `schemas_in_use`. Raises a `PublishError` that names all columns that
+    Iceberg cannot express, or whose values some readers would misread.
     """
     names = snapshot.schema.names
     fields, problems = [], [*names_alike(names, "Iceberg")]

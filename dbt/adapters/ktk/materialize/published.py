@@ -30,7 +30,7 @@ def published(
         follow_setting(store, config.target.uuid, config.publish, history)
     except KtkError as error:
         _LOGGER.warning(f"{config.target} was written, but not published: {error.said(DBT)}")
-    except Exception as error:  # a bug: the rows are committed all the same
+    except Exception as error:  # noqa: BLE001 (a bug: the rows are committed)
         _LOGGER.warning(f"{config.target} was written, but could not be published: {error!r}")
         _LOGGER.debug(format_exc())
     else:
