@@ -15,12 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
+from ktk_engine.errors import (
+    InvalidKeyError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    TokenMismatchError,
+)
 from ktk_engine.format.dataset_key import ICEBERG_METADATA
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.iceberg.field_ids import paths_of
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.key import join_key
+from ktk_engine.store.key import join_key, validate_key
 
 # Keys of a snapshot's summary that name this library's version.
 VERSION, COMMIT = "ktk.version", "ktk.commit"
@@ -122,7 +127,7 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
         _check(state)
-    except (*DAMAGE, LookupError, RecursionError) as error:
+    except (*DAMAGE, LookupError, RecursionError, InvalidKeyError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
         return IcebergState(version, hint=hint, broken=said)
     return state
@@ -135,6 +140,7 @@ def _check(state: IcebergState) -> None:
         raise ValueError("it does not say what table it is of")
     for name in _NUMBERS:
         int(found[name])
+    dict(found.get("properties") or {})
     for schema in found["schemas"]:
         paths_of(schema["fields"])
     for spec in found["partition-specs"]:
@@ -142,8 +148,10 @@ def _check(state: IcebergState) -> None:
             int(item["source-id"]), int(item["field-id"]), str(item["name"]), item["transform"]
     for item in state.snapshots:
         int(item["snapshot-id"])
-        if SNAPSHOT in item.get("summary", {}):  # it may stay
+        said = item.get("summary", {})
+        if SNAPSHOT in said:  # it may stay
             int(item["schema-id"]), int(item["timestamp-ms"]), item["manifest-list"].strip()
+            validate_key(said[SNAPSHOT]), said[SHA256].strip()
 
 
 def _hint(store: ObjectStore, uuid: str) -> int:

@@ -56,7 +56,7 @@ REFUSED = (
     "files of another class",
     "takes",
     "no unsigned",
-    "rounded",
+    "round floating",
 )
 
 
