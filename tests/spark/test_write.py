@@ -265,16 +265,14 @@ def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tm
 
 @pytest.mark.parametrize("sort_bytes", [2_000, 64 << 20])
 def test_tasks_sort_rows_in_memory_or_on_disk(spark, store, sort_bytes):
-    frame = spark.range(4000).selectExpr(
+    session = spark.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    frame = session.range(4000).selectExpr(
         "id % 3 as P", "cast((id * 7919) % 4000 as string) as L", "nullif(id % 5, 2) as v"
     )
     schema = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.int64())])
     job = WriteJob(store, "t", "c", schema, ("P",), ("L",), tasks=2, sort_bytes=sort_bytes)
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-    try:
-        report = write_frame(frame, job)
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    report = write_frame(frame, job)
     assert not report.findings
     found = []
     for key in report.keys:
