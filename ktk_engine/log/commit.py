@@ -27,8 +27,7 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.transaction import DatasetChange, Transaction
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,

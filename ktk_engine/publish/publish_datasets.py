@@ -15,8 +15,7 @@ from ktk_engine.errors import (
     PublishError,
 )
 from ktk_engine.files.others.describe_files import describe_files
-from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.transaction import DatasetChange, Rebase, Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit

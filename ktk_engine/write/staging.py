@@ -7,9 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import joined_reads
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.transaction import DatasetChange, Transaction
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
