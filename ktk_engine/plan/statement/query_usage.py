@@ -17,7 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from ktk_engine.conditions.condition import Condition, conjunction
-from ktk_engine.conditions.parse import read_condition
+from ktk_engine.conditions.parse import read_condition, sql_conjuncts
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.plan import Ignored
 from ktk_engine.plan.statement.usage import Usage
@@ -266,11 +266,10 @@ def _by_all(clause: Node | None) -> bool:
 
 
 def _parts(clause: Node | None) -> list[Node]:
-    """The conjuncts of a condition."""
+    """The conjuncts of WHERE or ON."""
     if clause is None:
         return []
-    condition = clause.this.unnest() if isinstance(clause, exp.Where) else clause.unnest()
-    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    return sql_conjuncts(clause.this if isinstance(clause, exp.Where) else clause)
 
 
 def _only(part: Node, alias: str) -> bool:
