@@ -41,20 +41,12 @@ ROWS = 300  # on which conditions are compared
 ZONE = "UTC"
 T = TypeVar("T")
 # How the names of columns begin in relations of TPC-DS.
-_TPCDS = {
-    "".join(words): prefix
-    for *words, prefix in (
-        item.split()
-        for item in """
-call_center cc | catalog_page cp | catalog_returns cr | catalog_sales cs | customer c
-customer_address ca | customer_demographics cd | date_dim d | household_demographics hd
-income_band ib | inventory inv | item i | promotion p | reason r | ship_mode sm | store s
-store_returns sr | store_sales ss | time_dim t | warehouse w | web_page wp | web_returns wr
-web_sales ws | web_site web""".replace("|", "\n")
-        .strip()
-        .splitlines()
-    )
-}
+_PREFIXES = """call_center cc, catalog_page cp, catalog_returns cr, catalog_sales cs, customer c,
+customer_address ca, customer_demographics cd, date_dim d, household_demographics hd,
+income_band ib, inventory inv, item i, promotion p, reason r, ship_mode sm, store s,
+store_returns sr, store_sales ss, time_dim t, warehouse w, web_page wp, web_returns wr,
+web_sales ws, web_site web"""
+_TPCDS = dict(pair.split() for pair in _PREFIXES.split(","))
 _OF_TEXTS = (exp.Like, exp.Upper, exp.Lower, exp.Substring, exp.Concat, exp.Trim)
 _NUMBER, _TEXT = re.compile(r"\b\d{1,9}\b"), re.compile(r"'([^'\\]*)'")
 _DATE = re.compile(r"\b[12]\d{3}-[01]\d-[0-3]\d\b")
