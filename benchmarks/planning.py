@@ -26,8 +26,7 @@ from benchmarks.report import machine, write_result
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.pending_commit import PendingCommit

@@ -30,8 +30,7 @@ from benchmarks.report import machine, write_result
 from ktk_engine import Store
 from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.write_report import WriteReport
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit

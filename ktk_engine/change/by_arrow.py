@@ -119,7 +119,7 @@ def accepted(stage: Stage, types: pa.Schema, files: pa.Table, change: Replacemen
         raise NotByArrowError(Reason.FILES)
     if not stage.goes_whole(change, files) and not is_small(files, len(stage.kept)):
         raise NotByArrowError(Reason.SIZE)
-    from ktk_engine.spark.read.few_rows import few_rows
+    from ktk_engine.spark.read.collect import few_rows
 
     rows = few_rows(new, MAXIMUM_BYTES)
     if rows is None:

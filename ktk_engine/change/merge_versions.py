@@ -35,7 +35,7 @@ from ktk_engine.plan.key_conditions import counted_keys
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import persisted
-from ktk_engine.spark.read.few_rows import first_rows
+from ktk_engine.spark.read.collect import first_rows
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.version_rows import (
     CHANGE_TYPE,

@@ -25,11 +25,9 @@ from ktk_engine.cli.commands.rename import rename
 from ktk_engine.cli.commands.report import report
 from ktk_engine.cli.commands.set_properties import set_properties
 from ktk_engine.cli.commands.stats import stats
-from ktk_engine.cli.commands.versions.history import history
-from ktk_engine.cli.commands.versions.restore import restore
+from ktk_engine.cli.commands.versions.history import history, versions
+from ktk_engine.cli.commands.versions.restore import restore, undrop
 from ktk_engine.cli.commands.versions.tag import tag
-from ktk_engine.cli.commands.versions.undrop import undrop
-from ktk_engine.cli.commands.versions.versions import versions
 from ktk_engine.cli.console import listener, warn
 from ktk_engine.errors import KtkError
 

@@ -11,16 +11,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from ktk_engine.errors import FormatError
+from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.files.data_file import read_footer
-from ktk_engine.files.verified_tails import VerifiedTails
-from ktk_engine.format.file_digest import damaged
+from ktk_engine.format.file_digest import FileDigest, damaged, missing, read_tail
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
@@ -36,6 +36,7 @@ _ANNOTATIONS = frozenset(
     | {"Timestamp", "UUID"}
 )
 _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
+_MOST_VERIFIED = 200_000  # keys
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,40 @@ def _footers() -> ReadCache[str, Footer]:
 
 
 @dataclass(frozen=True)
+class VerifiedTails:
+    """The files that were verified for readers other than pyarrow; shared by all queries.
+
+    A data file never changes under its key, so once is enough. Threads share the set without a
+    lock: a file that two of them verify at the same time is verified twice.
+    """
+
+    _known: set[str] = field(default_factory=set)
+
+    def verify(
+        self, store: ObjectStore, keys: Sequence[str], digests: Sequence[FileDigest | None]
+    ) -> None:
+        """Verify the footers of files that were not verified yet, in parallel.
+
+        Raises a `FormatError` if one is damaged, and an `ObjectNotFoundError` if one is missing.
+        """
+        wanted = [
+            (key, digest)
+            for key, digest in zip(keys, digests, strict=True)
+            if digest is not None and key not in self._known
+        ]
+        if not wanted:
+            return
+        with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
+            list(pool.map(partial(_verify, store), *zip(*wanted, strict=True)))
+        if len(self._known) > _MOST_VERIFIED:
+            self._known.clear()
+        self._known.update(key for key, _ in wanted)
+
+
+@dataclass(frozen=True)
 class FooterCache:
     """Footers by key of the data file; shared by all queries and threads of a store object."""
 
-    # For readers that do not verify footers themselves.
     verified: VerifiedTails = field(default_factory=VerifiedTails)
     _known: ReadCache[str, Footer] = field(default_factory=_footers)
 
@@ -196,3 +227,10 @@ def _bounds(
             chunks = [metadata.row_group(i).column(position) for i in groups]
             bounds[name] = bounds_of([chunk.statistics for chunk in chunks], flat[name])
     return bounds
+
+
+def _verify(store: ObjectStore, key: str, digest: FileDigest) -> None:
+    try:
+        read_tail(store, key, digest)
+    except ObjectNotFoundError as error:
+        raise missing(store, key) from error

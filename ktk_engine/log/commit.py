@@ -20,7 +20,7 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries, refuse_gap
-from ktk_engine.log.change.change_set import ChangeSet
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.conflict import (
     change_record,
     check_conflicts,
@@ -28,7 +28,6 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
-from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,

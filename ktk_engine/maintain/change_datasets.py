@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit

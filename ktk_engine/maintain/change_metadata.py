@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import write_intent

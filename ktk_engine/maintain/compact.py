@@ -20,8 +20,7 @@ from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import write_intent

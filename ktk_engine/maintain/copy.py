@@ -28,8 +28,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of

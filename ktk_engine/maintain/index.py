@@ -17,8 +17,7 @@ from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit

@@ -17,8 +17,7 @@ from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import write_intent

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.formatting import counted
-from ktk_engine.plan.movement import Movement, movement
 from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
 
 
@@ -74,7 +73,7 @@ _MOVES: dict[Movement, str] = {
 def _line(plan: Plan, item: DatasetPlan) -> str:
     text = f"  {item.join:5} {item.dataset}: {_files(item)}{_sizes(item)}"
     if len(plan.datasets) > 1:
-        text += f"; {_MOVES[movement(plan, item)]}"
+        text += f"; {_MOVES[_movement(plan, item)]}"
     if item.overlaid:
         text += "; overlaid, the last file wins"
     if not isinstance(item.condition, TrueCondition):
@@ -109,7 +108,7 @@ def _dataset(plan: Plan, item: DatasetPlan) -> dict[str, Any]:
     return {
         "dataset": item.dataset,
         "join": item.join,
-        "movement": movement(plan, item),
+        "movement": _movement(plan, item),
         "on": list(item.on),
         "columns": list(item.columns),
         "files": item.files.num_rows,
@@ -119,3 +118,18 @@ def _dataset(plan: Plan, item: DatasetPlan) -> dict[str, Any]:
         "condition": to_sql(item.condition),
         "pruning": [asdict(step) for step in item.steps],
     }
+
+
+Movement = Literal["none", "shared"]
+
+
+def _movement(plan: Plan, item: DatasetPlan) -> Movement:
+    """Say whether the rows of a dataset are read for one partition of the cube or for several.
+
+    It is "none" for the seed dataset, for datasets that share a partition column with it, and for
+    all datasets of a cube without partitions; others are "shared".
+    """
+    keys = set(plan.datasets[0].snapshot.partition_keys)
+    if item.join == "seed" or not keys or keys & set(item.snapshot.partition_keys):
+        return "none"
+    return "shared"

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit

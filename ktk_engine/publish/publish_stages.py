@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktk_engine.errors import KtkError
-from ktk_engine.log.change.change_set import ChangeSet, Check
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, Check, DatasetChange
 from ktk_engine.log.change.reads import Reads, joined_reads
 from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import write_intent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +15,13 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     InvalidKeyError,
     ObjectExistsError,
+    StoreError,
+    TokenMismatchError,
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.open_store import cloud_of, open_store
-from ktk_engine.store.probe import probe
 from ktk_engine.types.identifier import Identifier, names_alike
 
 STORE_KEY = ".ktk/store.json"
@@ -174,3 +176,38 @@ def check_schema_name(name: str) -> None:
         raise ConfigurationError(
             f"The schema name {name!r} may only hold the characters A-Z a-z 0-9 + - _ ."
         )
+
+
+FOLDER = ".ktk/probe"
+
+
+def probe(store: ObjectStore) -> None:
+    """Write, read, replace and delete an object; in a folder, the lock file remains.
+
+    Raises a `StoreError` if that fails or breaks a promise of `ObjectStore`.
+    """
+    key = f"{FOLDER}/{uuid.uuid4().hex}"
+    store.put_if_absent(key, b"one")
+    try:
+        try:
+            store.put_if_absent(key, b"two")
+            raise StoreError(_broken(store, "it overwrites an object that exists"))
+        except ObjectExistsError:
+            pass
+        content, token = store.get_with_token(key)
+        if content != b"one":
+            raise StoreError(_broken(store, "it does not return what was written"))
+        store.replace(key, b"three", token)
+        try:
+            store.replace(key, b"four", token)
+            raise StoreError(_broken(store, "it replaces an object that has changed"))
+        except TokenMismatchError:
+            pass
+        if [info.key for info in store.list(f"{FOLDER}/")].count(key) != 1:
+            raise StoreError(_broken(store, "it does not list what was written"))
+    finally:
+        store.delete([key])
+
+
+def _broken(store: ObjectStore, what: str) -> str:
+    return f"the store {store.url} cannot hold datasets safely: {what}"

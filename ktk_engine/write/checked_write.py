@@ -18,6 +18,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import WriteMode
@@ -153,7 +154,7 @@ def check_writes(
 
 def _check_old_values(base: Snapshot, mode: WriteMode, gate: ValidatedWrite) -> None:
     """Refuse a new column if files that stay have old values of a dropped column of its name."""
-    new = set(gate.committed.names) - set(base.schema.names)
+    new = {*map(Identifier, gate.committed.names)}.difference(map(Identifier, base.schema.names))
     if not new:
         return
     kept = pa.repeat(pa.scalar(True), base.file_table.num_rows)
@@ -161,8 +162,8 @@ def _check_old_values(base: Snapshot, mode: WriteMode, gate: ValidatedWrite) -> 
         replaced = mode.replaced["label"].combine_chunks()
         kept = pc.invert(pc.is_in(base.file_column("label"), value_set=replaced))
     used = pc.unique(base.file_column("physical").filter(kept).drop_null()).to_pylist()
-    stored = {name for place in used for name in base.physical_schemas[place].names}
-    if found := sorted(new & stored):
+    stored = {Identifier(n) for place in used for n in base.physical_schemas[place].names}
+    if found := sorted(str(name) for name in new if name in stored):
         name = readable_identifier(found[0])
         raise ConfigurationError(
             Message(

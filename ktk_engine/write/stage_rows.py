@@ -21,7 +21,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import ValidatedWrite
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices

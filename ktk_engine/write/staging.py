@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.reads import joined_reads
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import write_intent

@@ -77,6 +77,24 @@ def test_a_session_that_has_expired_is_one_sentence(client, tmp_path):
     assert "\n" not in found["error"]
 
 
+def test_jobs_of_other_threads_are_cancelled_in_our_sessions_alone(client, tmp_path):
+    assert answer(client("cancelled", tmp_path)) == {"ours": False, "users": True}
+
+
+def test_functions_are_bound_to_spark_connect_while_there_are_sessions(
+    client, connect_server, tmp_path
+):
+    pytest.importorskip("py4j", reason="without Java they are bound always")
+    found = answer(client("modes", tmp_path))
+    assert "works on the Spark Connect server 127.0.0.1" in found.pop("refused")
+    assert found == {"two": "ktk", "one": "ktk", "none": "", "users": "1"}
+
+
+def test_frames_of_the_process_meet(client, tmp_path):
+    Store(tmp_path).write_table("t", SEED)
+    assert answer(client("remote", tmp_path)) == {"joined": ROWS}
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 # PySpark asks a server that is gone for more than a minute.
 @pytest.mark.parametrize("who", ["client", "server"] if LARGE else ["client"])

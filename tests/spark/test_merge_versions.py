@@ -11,7 +11,7 @@ from ktk_engine.change import merge_versions as module
 from ktk_engine.change.merge_versions import build_versions, merge_versions
 from ktk_engine.change.versions import Versions
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.spark.read import few_rows as few_rows_module
+from ktk_engine.spark.read import collect as few_rows_module
 from ktk_engine.spark.write import write_frame
 from tests.spark.numbered_rows import snapshot
 from tests.support.changes import RowChanges, Target, build

@@ -14,8 +14,7 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention

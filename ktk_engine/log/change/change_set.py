@@ -5,10 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
+from ktk_engine.log.dbt_node import DbtNode
+from ktk_engine.log.entry import DatasetRole, Operation
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.snapshot.snapshot import Snapshot
+
+Rebase = Callable[[Snapshot | None, int], Snapshot]
+
+
+@dataclass(frozen=True)
+class DatasetChange:
+    """What a writer wants to do to one dataset."""
+
+    uuid: str
+    operation: Operation
+    # Makes the new snapshot from the current one (None if there is none yet). The second argument
+    # counts attempts, one more after each lost slot. None removes the dataset.
+    rebase: Rebase | None
+    partitions: frozenset[str] | None = None  # folders of replaced partitions; None: all
+    role: DatasetRole = "table"
+    relation: str | None = None  # name in SQL; None keeps it
+    builder: DbtNode | None = None  # the dbt node that builds it; None keeps it
+
 
 Check = Callable[[Mapping[str, Snapshot]], None]
 

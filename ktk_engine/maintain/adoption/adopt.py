@@ -25,7 +25,7 @@ from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.gate.gate import CubeCheck, validate_write
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry

@@ -1,4 +1,4 @@
-"""Collects the answer of a plan as Arrow tables, ordered and in the types of the classes."""
+"""Collects rows of Spark as Arrow tables: answers of plans, ordered, and small frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow.types as pat
 from ktk_engine.local.answer import plan_schema
 from ktk_engine.local.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
-from ktk_engine.spark.client.client import select_names
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
@@ -18,6 +19,7 @@ from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.type_class import normalize
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -45,3 +47,21 @@ def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
         target, values = normalize(field.type), table[field.name]
         columns.append(values if pat.is_null(target) else values.cast(target))
     return pa.table(columns, names=table.column_names)
+
+
+def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
+    """Collect rows in the types of `arrow_schema`; None if they take more bytes in Spark.
+
+    The frame must be persisted and computed: for others Spark only estimates the size.
+    """
+    if not client_of(frame.sparkSession).is_small(frame, maximum_bytes):
+        return None
+    with spark_job():
+        return collect_table(frame).cast(arrow_schema(frame.schema))
+
+
+def first_rows(frame: DataFrame, most: int) -> pa.Table | None:
+    """Collect rows in the types of `arrow_schema`; None, at once, if there are more than `most`."""
+    with spark_job():
+        found = collect_table(frame.limit(most + 1)).cast(arrow_schema(frame.schema))
+    return found if found.num_rows <= most else None

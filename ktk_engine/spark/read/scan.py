@@ -6,6 +6,8 @@ See docs/design/reading.md, Which way is taken.
 from __future__ import annotations
 
 import functools
+import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +25,6 @@ from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, digests_of,
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, with_types
-from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.read_types import read_types
 from ktk_engine.spark.read.spark_parses_partition_values import (
     name_restored_by_spark,
@@ -31,9 +32,11 @@ from ktk_engine.spark.read.spark_parses_partition_values import (
 )
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.temporary_files import temporary_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 # An option of the relation applies in every session, also in a host program's.
 READING = {
@@ -153,3 +156,33 @@ def _restores(snapshot: Snapshot, files: pa.Table) -> bool:
         spark_parses_partition_values(texts[key], snapshot.schema.field(key).type) for key in keys
     )
     return all(pc.all(each).as_py() is not False for each in exact)
+
+
+def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> Path:
+    """Write a manifest as a streaming sink's log, and give its folder for Spark's parquet source.
+
+    Spark's file sources read such a log instead of listing the folder. Batch 9 is a compaction
+    batch: a complete list of files. URIs are percent-encoded once; a wrong size in bytes breaks
+    reading.
+    """
+    manifest = folder / uuid.uuid4().hex
+    lines = ["v1"]
+    lines += [
+        json.dumps(
+            {
+                "path": uri,
+                "size": size,
+                "isDir": False,
+                "modificationTime": 0,
+                "blockReplication": 1,
+                "blockSize": 134217728,
+                "action": "add",
+            }
+        )
+        for uri, size in zip(uris, sizes, strict=True)
+    ]
+    with temporary_files(f"The temporary file {manifest} cannot be written"):
+        log = manifest / "_spark_metadata"
+        log.mkdir(parents=True)
+        (log / "9.compact").write_text("\n".join(lines), encoding="utf-8")
+    return manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
@@ -12,9 +13,9 @@ from typing import NoReturn
 
 from ktk_engine.store.local.folder import refuse_link
 from ktk_engine.store.local.os_errors import UnansweredError
-from ktk_engine.store.local.rename_noreplace import rename_noreplace
 
 TEMPORARY_PREFIX = ".tmp-"
+_RENAME_NOREPLACE = 1  # of renameat2(2), for file systems without hard links
 _FILE_MODE = 0o666  # minus the process's umask, since a group may share a store
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # After these the file has certainly not got its name; other errors may follow a success.
@@ -115,7 +116,7 @@ class TemporaryFile:
 
     def _rename_if_absent(self, name: str) -> None:
         try:
-            rename_noreplace(self._name, name, self._dir_fd)
+            _rename_noreplace(self._name, name, self._dir_fd)
         except FileExistsError:
             self._refuse_existing(name)
         except OSError as error:
@@ -152,3 +153,26 @@ def _answered() -> Iterator[None]:
         if error.errno in (*_REFUSALS, *_NO_HARD_LINKS):
             raise
         raise UnansweredError(error.errno, error.strerror) from error
+
+
+def _rename_noreplace(source: str, target: str, dir_fd: int) -> None:
+    """Rename a file within its folder unless the target exists, which raises a FileExistsError.
+
+    Python lacks this call. Linux has it since 3.15 on ext4, tmpfs, btrfs and xfs. Raises an OSError
+    without it: ENOSYS from the system, EINVAL from the file system.
+    """
+    # Looked up at each call, which is rare; a module-level handle would be state.
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source)
+    renameat2.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    ]
+    result = renameat2(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), _RENAME_NOREPLACE)
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), source, None, target)

@@ -18,7 +18,7 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.comments import Comments, comments_of, with_comments
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot

@@ -21,8 +21,7 @@ from ktk_engine.format.file_digest import digest_of_file  # deep: digests of ans
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.cloud_store import CloudStore
 from ktk_engine.store.open_store import open_store
-from ktk_engine.store.probe import probe
-from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.store.warehouse import Warehouse, probe
 from tests.servers.fault_proxy import FAULTS
 from tests.servers.s3 import SECRET
 from tests.support.queries import read_data_file

@@ -20,7 +20,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.store.cloud import upload
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.probe import probe
+from ktk_engine.store.warehouse import probe
 from tests.support.stores import AWKWARD
 
 pytestmark = pytest.mark.usefixtures("synced")

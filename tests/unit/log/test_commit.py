@@ -10,8 +10,7 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.entry import digest
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id

@@ -33,6 +33,8 @@ def columns_of(text: str) -> set[str] | None:
         ("select count(*) from (select a from t union select b from t2) x", None),
         ("select b, sum(a) as x from t group by b having max(x) > 1", {"a", "b"}),
         ("select b, sum(a) as c from t group by b having max(c) > 1", None),
+        ("select identifier('a') from t", None),
+        ("select 1 from t where Identifier('t.' || 'a') = 1", None),
         ("select count(a, *) from t", None),
         ("select count(t.*) from t", None),
         ("select `(a|b)` from t", None),
@@ -110,8 +112,12 @@ def test_conditions_go_where_no_row_is_lost(text, t, u):
     ],
 )
 def test_a_relation_of_a_semi_join_that_has_the_name_of_a_column_is_no_column(text):
-    """sqlglot takes `b.a` for a field of the column b of t."""
+    """Newer versions of sqlglot take `b.a` for a field of the column b of t."""
     t = pa.schema([(name, pa.int64()) for name in "abf"])
     u = pa.schema([(name, pa.int64()) for name in "axy"])
     tree = sqlglot.parse_one(text, dialect="spark")
-    assert query_usages(tree, {"t": t, "u": u}, {}, "UTC") == {}
+    read = {
+        name: usage.columns
+        for name, usage in query_usages(tree, {"t": t, "u": u}, {}, "UTC").items()
+    }
+    assert not read or (read["t"] >= {"a", "f"} and "a" in read["u"])

@@ -3,7 +3,7 @@
 import pytest
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.read.manifest import write_manifest
+from ktk_engine.spark.read.scan import write_manifest
 from ktk_engine.spark.session.scratch import make_scratch_folder
 
 

@@ -259,7 +259,7 @@ def test_without_hard_links(store, monkeypatch):
     def unsupported(*args):
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(temporary_file, "rename_noreplace", unsupported)
+    monkeypatch.setattr(temporary_file, "_rename_noreplace", unsupported)
     with pytest.raises(StoreError, match="hard links"):
         store.put_if_absent("b", b"2")
     assert files_on_disk(store.root) == ["a"]

@@ -6,7 +6,7 @@ import pytest
 
 from ktk_engine.errors import StoreError
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.probe import probe
+from ktk_engine.store.warehouse import probe
 
 
 class Careless(LocalStore):

@@ -172,8 +172,10 @@ def test_a_column_that_an_incremental_run_dropped_does_not_come_back(table, run)
     assert any("f" in names for names in stored_names(table))
     again = less.append_column("f", pa.array([1.0] * 4))
     target = replace(target, on_schema_change="append_new_columns")
-    with pytest.raises(ConfigurationError, match="alter table t add column f double"):
-        build(table, again, target, mode="append")
+    for name in ("F", "f"):  # SQL, and Spark where it reads what is published, ignore letter case
+        other = again.rename_columns([*less.column_names, name])
+        with pytest.raises(ConfigurationError, match=f"alter table t add column {name} double"):
+            build(table, other, target, mode="append")
     run("alter table s.t add column f double")
     assert rows(table)[1]["f"].null_count == 10
     build(table, again, target, mode="append")
@@ -205,7 +207,7 @@ def test_a_column_holds_every_value_of_its_class_already(table, run, text):
 @pytest.mark.parametrize(
     ("action", "error", "reason"),
     [
-        ("alter column n type double", ConfigurationError, "float64 has 53 fraction bits"),
+        ("alter column n type double", ConfigurationError, "an integer cannot hold 0.5"),
         ("alter column n type string", ConfigurationError, "cannot become string"),
         ("alter column d type decimal(10,3)", ConfigurationError, "scale 2 cannot hold"),
         ("drop column P", ConfigurationError, "is a partition column"),

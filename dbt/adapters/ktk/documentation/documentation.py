@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from dbt.adapters.base import available
 from dbt.adapters.base.impl import FreshnessResponse
 from dbt.adapters.base.relation import BaseRelation
@@ -18,22 +19,29 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt.adapters.spark import SparkColumn
 from dbt_common.events.functions import warn_or_error
 
+from dbt.adapters.ktk.column import columns_of
 from dbt.adapters.ktk.config.model_config import DatasetConfig, config_of_node
 from dbt.adapters.ktk.config.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.documentation.catalog import catalog_table, single_table
-from dbt.adapters.ktk.documentation.file_columns import file_columns
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.catalog.catalog import Relation, find_relation
+from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.others.plain_files import find_files, read_plain_files
+from ktk_engine.store.local.source_files import SourceFiles
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.type_class import normalize
 from ktk_engine.warehouse.schema_catalog import RelationDescription, SchemaCatalog
 
 if TYPE_CHECKING:
     import agate
     from dbt_common.contracts.metadata import CatalogTable
+
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -134,7 +142,7 @@ class Documentation(StoreAdapter):
         self, relation: KtkRelation, catalogs: dict[str, SchemaCatalog | None]
     ) -> RelationDescription | None:
         if relation.files is not None:
-            columns = file_columns(relation.files, f"{relation.schema}.{relation.identifier}")
+            columns = _file_columns(relation.files, f"{relation.schema}.{relation.identifier}")
             return RelationDescription("", "", "external", _types(columns)) if columns else None
         schema, name = relation.place
         if schema not in catalogs:
@@ -209,3 +217,19 @@ def _built(model: Mapping[str, Any], relation: BaseRelation) -> Relation | None:
     if relation.type == RelationType.Table and isinstance(config, DatasetConfig):
         return Relation(name, "dataset", config.target.uuid)
     return None
+
+
+def _file_columns(address: FileAddress, name: str) -> list[SparkColumn]:
+    """Give the columns of parquet files of this machine, or else those that YAML declares.
+
+    Raises a `DatasetNotFoundError` without a file, a `ConfigurationError` if the columns of files
+    do not fit together, or a `FormatError` for an unreadable file.
+    """
+    if address.format != "parquet" or "://" in address.location:
+        declared = [pa.field(name, normalize(parse_type(text))) for name, text in address.columns]
+        return columns_of(pa.schema(declared))
+    found = find_files(address.location)
+    if not found:
+        raise DatasetNotFoundError(f"There are no parquet files at {address.location}.")
+    store = SourceFiles(name, address.location)
+    return columns_of(read_plain_files(store, FooterCache(), found).schema)

@@ -1,4 +1,4 @@
-"""`ktk history`: the commits of a cube or table."""
+"""`ktk history` and `ktk versions`: the commits of a cube or table, and those that can be read."""
 
 from __future__ import annotations
 
@@ -54,3 +54,23 @@ def show_history(console: Console, entries: Sequence[HistoryEntry]) -> None:
     for row in history_rows(entries):
         table.add_row(*row)
     print_table(console, table)
+
+
+@click.command()
+@click.argument("cube")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@store_option
+def versions(cube: str, as_json: bool, store_url: str | None) -> None:
+    """List the versions of CUBE (or a table) that are left.
+
+    The newest comes first. Versions whose files a clean-up has deleted are not listed.
+    """
+    from ktk_engine.describe.history import read_versions
+
+    entries = read_versions(find_store(store_url, quiet=as_json), cube)
+    if as_json:
+        say_json([entry.as_dict() for entry in entries])
+    elif entries:
+        show_history(make_console(), entries)
+    else:
+        say(f"{cube} has one version without a number, since it has no log yet.")
