@@ -1,16 +1,18 @@
 """A cube of hundreds of columns of which a few are computed again, beside one wide table.
 
 `python -m benchmarks.wide [--rows 400000] [--repeats 5]`. The same rows lie in a cube (a seed
-dataset and enrichments of 5 columns each), in one wide Delta table (deltalake), and in one wide
-parquet table that DuckDB reads. Five columns are refreshed: here one enrichment is replaced, in
-Delta they are merged by their cells. Then all columns are read, and five of them. Each
-reader runs once to warm up, then they take turns; the medians count. Results go to
-`benchmarks/results/`.
+dataset and enrichments of 5 columns each), in one wide Delta table (deltalake), in one wide
+parquet table that DuckDB reads, and in a parquet table for each dataset, which DuckDB joins by
+their cells. Five columns are refreshed: here one enrichment is replaced, in Delta they are merged
+by their cells, and DuckDB writes one of its separate tables anew. Then all columns are read, and
+five of them. Each reader runs once to warm up, then they take turns; the medians count. Results
+go to `benchmarks/results/`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -33,7 +35,8 @@ from ktk_engine import Store
 _COLUMNS = 5  # of an enrichment
 _PARTITIONS = 8
 _WIDTHS = (20, 40, 100)  # enrichments
-_KTK, _DELTA, _DUCKDB = "ktk", "Delta", "DuckDB, parquet"
+_KTK, _DELTA, _DUCKDB = "ktk", "Delta", "DuckDB, one wide table"
+_JOINED = "DuckDB, separate tables"
 
 
 def _cells(rows: int) -> dict[str, pa.Array]:
@@ -48,15 +51,19 @@ def _payload(rows: int, enrichment: int, seed: int = 0) -> dict[str, pa.Array]:
 
 
 def _written(folder: Path, work: Callable[[], object]) -> int:
-    """Bytes of the files that work adds to a folder."""
-    before = {path for path in folder.rglob("*") if path.is_file()}
+    """Bytes of the files that work writes into a folder."""
+
+    def files() -> dict[Path, os.stat_result]:
+        return {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+
+    before = {path: about.st_mtime_ns for path, about in files().items()}
     work()
-    new = {path for path in folder.rglob("*") if path.is_file()} - before
-    return sum(path.stat().st_size for path in new)
+    now = files().items()
+    return sum(about.st_size for path, about in now if before.get(path) != about.st_mtime_ns)
 
 
 def _stores(folder: Path, rows: int, enrichments: int) -> None:
-    """Write the same rows as a cube, a Delta table and parquet files."""
+    """Write the same rows as a cube, a Delta table, and wide and separate parquet tables."""
     cells = _cells(rows)
     parts = [_payload(rows, number) for number in range(enrichments)]
     wide = pa.table({**cells, **{name: values for part in parts for name, values in part.items()}})
@@ -71,10 +78,19 @@ def _stores(folder: Path, rows: int, enrichments: int) -> None:
         suppress_index_on=["L"],
     )
     deltalake.write_deltalake(str(folder / "delta"), wide, partition_by=["P"])
+    _write_parquet(wide, folder / "parquet")
+    _write_parquet(pa.table(cells), folder / "separate" / "seed")
+    for number, part in enumerate(parts):
+        _write_parquet(pa.table({**cells, **part}), folder / "separate" / f"e{number}")
+
+
+def _write_parquet(rows: pa.Table, folder: Path) -> None:
+    """Write a table, or write it anew."""
+    folder.parent.mkdir(exist_ok=True)
     with duckdb.connect() as connection:
-        connection.register("wide", wide)
+        connection.register("rows_of_table", rows)
         connection.execute(
-            f"copy wide to '{folder / 'parquet'}' (format parquet, partition_by (P))"
+            f"copy rows_of_table to '{folder}' (format parquet, partition_by (P), overwrite true)"
         )
 
 
@@ -88,11 +104,22 @@ def _readers(folder: Path) -> Mapping[str, Callable[[list[str]], pa.Table]]:
         return deltalake.DeltaTable(str(folder / "delta")).to_pyarrow_table(columns=names)
 
     def duck(names: list[str]) -> pa.Table:
-        chosen = ", ".join(names)
-        files = f"read_parquet('{folder / 'parquet'}/*/*.parquet', hive_partitioning = true)"
-        return connection.execute(f"select {chosen} from {files}").to_arrow_table()
+        files = parquet(folder / "parquet")
+        return connection.sql(f"select {', '.join(names)} from {files}").to_arrow_table()
 
-    return {_KTK: cube, _DELTA: delta, _DUCKDB: duck}
+    def joined(names: list[str]) -> pa.Table:
+        needed = dict.fromkeys(name.split("_")[0].replace("c", "e") for name in names[2:])
+        tables = [
+            f"left join {parquet(folder / 'separate' / e)} as {e} using (P, L)" for e in needed
+        ]
+        seed = parquet(folder / "separate" / "seed")
+        question = f"select {', '.join(names)} from {seed} as seed {' '.join(tables)}"
+        return connection.sql(question).to_arrow_table()
+
+    def parquet(table: Path) -> str:
+        return f"read_parquet('{table}/*/*.parquet', hive_partitioning = true)"
+
+    return {_KTK: cube, _DELTA: delta, _DUCKDB: duck, _JOINED: joined}
 
 
 def _refreshers(folder: Path, rows: int) -> Mapping[str, tuple[Path, Callable[[], object]]]:
@@ -108,7 +135,14 @@ def _refreshers(folder: Path, rows: int) -> Mapping[str, tuple[Path, Callable[[]
         merge = table.merge(new, predicate=by, source_alias="s", target_alias="t")
         return merge.when_matched_update(changed).execute()
 
-    return {_KTK: (folder / "cube", cube), _DELTA: (folder / "delta", delta)}
+    def separate() -> None:
+        _write_parquet(new, folder / "separate" / "e3")
+
+    return {
+        _KTK: (folder / "cube", cube),
+        _DELTA: (folder / "delta", delta),
+        _JOINED: (folder / "separate", separate),
+    }
 
 
 def _measure(work: Callable[[], object]) -> tuple[float, float]:

@@ -270,7 +270,7 @@ def _float(column: str, t: pa.DataType, value: object) -> float:
         except OverflowError as error:
             raise refusal(column, t, value, "float64 cannot hold it") from error
         if value.denominator == 1 and Fraction(number) != value:
-            hint = "float64 has 53 fraction bits and cannot hold this integer"
+            hint = "float64 is exact only up to 2**53 and cannot hold this integer"
             raise refusal(column, t, value, hint)
         return number
     raise refusal(column, t, value, "give a float" if isinstance(value, (int, np.integer)) else "")

@@ -15,7 +15,7 @@ from ktk_engine.errors import (
     PublishError,
 )
 from ktk_engine.files.others.describe_files import describe_files
-from ktk_engine.log.change.transaction import DatasetChange, Rebase, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -279,4 +279,4 @@ def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, s
         for u, rebase in rebases.items()
     )
     with write_intent(store, scope, write, f"publish {', '.join(rebases)}"):
-        commit(state, Transaction(write, changes, history=history), publish)
+        commit(state, ChangeSet(write, changes, history=history), publish)

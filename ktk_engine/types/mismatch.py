@@ -10,7 +10,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.type_class import class_name, class_problem, is_list, normalize, unwrap
 
-_FRACTION_BITS = "float64 has 53 fraction bits: 9007199254740993 would become 9007199254740992"
+_INTEGER_AND_FLOAT = "an integer cannot hold 0.5, and float64 cannot hold 9007199254740993 exactly"
 
 # Pairs of class families and why they do not mix, in the words of docs/types.md
 # ("This section points out why we treat certain type classes as incompatible").
@@ -18,8 +18,8 @@ _REASONS: dict[frozenset[str], str] = {
     frozenset({"signed", "unsigned"}): (
         "int64 cannot hold values above 9223372036854775807, uint64 cannot hold negative numbers"
     ),
-    frozenset({"signed", "float"}): _FRACTION_BITS,
-    frozenset({"unsigned", "float"}): _FRACTION_BITS,
+    frozenset({"signed", "float"}): _INTEGER_AND_FLOAT,
+    frozenset({"unsigned", "float"}): _INTEGER_AND_FLOAT,
     frozenset({"string", "binary"}): r"b'\xff' is not UTF-8 text",
     frozenset({"bool", "signed"}): (
         "a bool is not a number: it is not always clear that false is 0 and true is 1"
