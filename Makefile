@@ -87,8 +87,9 @@ NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.
 	tests/unit/adapter tests/unit/api
 # What asks random questions or does random changes.
 RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/test_random_publishing.py \
+	tests/integration/iceberg/test_random_columns.py \
 	tests/integration/kartothek/test_verbs_beside_kartothek.py tests/integration/random \
-	$(addprefix tests/spark/test_, local_engine.py local_sql.py random_changes.py random_cubes.py \
+	$(addprefix tests/spark/test_, local_engine.py local_sql.py query_usages.py random_changes.py random_cubes.py \
 	random_executors.py random_literals.py random_statements.py random_writes.py survival.py) \
 	tests/unit/files tests/unit/local tests/unit/write/test_build_table.py
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:

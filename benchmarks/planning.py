@@ -26,7 +26,7 @@ from benchmarks.report import machine, write_result
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.pending_commit import PendingCommit
@@ -113,7 +113,7 @@ def build(path: Path, count: int) -> None:
     changes = tuple(
         _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
     )
-    commit(resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), changes), publish)
+    commit(resolve(store, cube_scope("w")), ChangeSet(PendingCommit(commit_id), changes), publish)
 
 
 def measure_store(store: LocalStore, count: int) -> dict[str, Any]:
@@ -165,9 +165,7 @@ def _append(store: LocalStore, count: int) -> None:
         return base.changed(more.slice(0, 0), more)
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(
-        resolve(store, cube_scope("w")), Transaction(PendingCommit(commit_id), (change,)), publish
-    )
+    commit(resolve(store, cube_scope("w")), ChangeSet(PendingCommit(commit_id), (change,)), publish)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -30,7 +30,7 @@ from benchmarks.report import machine, write_result
 from ktk_engine import Store
 from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.write_report import WriteReport
-from ktk_engine.log.change.transaction import DatasetChange, Rebase, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit
@@ -208,7 +208,7 @@ def _build_files(path: Path, count: int) -> Found:
         properties = {"without_documents": True} if name == "seed" else {}
         changes.append(_change(name, snapshot, properties))
     write = PendingCommit(commit_id)
-    commit(resolve(store, _SCOPE), Transaction(write, tuple(changes)), publish)
+    commit(resolve(store, _SCOPE), ChangeSet(write, tuple(changes)), publish)
     return {}
 
 
@@ -250,7 +250,7 @@ def _commit_pairs(store: LocalStore, number: int) -> None:
 def _append_to(store: LocalStore, name: str, commit_id: str, rebase: Rebase) -> None:
     role: Any = "seed" if name == "seed" else "enrichment"
     change = DatasetChange(f"w++{name}", "append", rebase, frozenset(), role)
-    commit(resolve(store, _SCOPE), Transaction(PendingCommit(commit_id), (change,)), publish)
+    commit(resolve(store, _SCOPE), ChangeSet(PendingCommit(commit_id), (change,)), publish)
 
 
 def _commit_files(path: Path, count: int, commits: int) -> Found:

@@ -85,7 +85,7 @@ def _operations(store: ObjectStore, rows: int) -> dict[str, Callable[[], object]
         "ktk info": lambda: describe(store, "c"),
         f"replace a dataset of {rows:,} rows": lambda: build(store, extra, _EXTRA),
         "append four rows to four partitions": lambda: build(
-            store, _rows(rows, 4), _SEED, retained=WriteMode("append")
+            store, _rows(rows, 4), _SEED, mode=WriteMode("append")
         ),
     }
 

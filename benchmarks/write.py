@@ -116,8 +116,8 @@ def _tables(result: dict[str, Any]) -> list[list[str]]:
         f"| {name} | {wall:.1f} | {cpu:.1f} |" for name, (wall, cpu) in result["seconds"].items()
     ]
     about = (
-        f"Workload W, {result['rows']:,} cells: a seed dataset with three indices (one of "
-        "them of all cells) and three enrichments. Spark alone makes no indices, checks nothing "
+        f"Workload W, {result['rows']:,} cells: a seed dataset with three indexes (one of "
+        "them of all cells) and three enrichments. Spark alone makes no indexes, checks nothing "
         "and digests nothing."
     )
     return [[about], ["| who writes | seconds | CPU seconds |", "|---|---|---|", *lines]]

@@ -31,7 +31,7 @@ PLACES = {
         for path in sorted((ROOT / "benchmarks" / "results").glob("*.md"))
     },
 }
-FOREIGN = "familiar-configs.md"
+FOREIGN = "configs-of-other-adapters.md"
 _LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
 _MACRO = re.compile(
     r"\{#-?\s*(?P<comment>(?:(?!#\}).)*?)\s*-?#\}\s*"

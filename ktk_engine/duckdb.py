@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ktk_engine.api.relation import Relation
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.of_arrow import read_expression
@@ -75,15 +76,33 @@ def scan_table(
     return RelationDataset(opened.table(name, version=version, timestamp=timestamp), memory_limit)
 
 
-class RelationDataset(ds.InMemoryDataset):  # type: ignore[misc]
+class _Unreadable(BytesIO):
+    """The only file of a `RelationDataset`, which Arrow's C++ opens: it knows no method of ours."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(bytes(64))  # smaller files are not even opened
+        self._name = name
+
+    def _refused(self, *arguments: Any) -> NoReturn:
+        raise QueryError(
+            f"Arrow cannot read {self._name} by itself: use its scanner, to_table, to_batches, "
+            "head or count_rows, or pass the reader scanner(...).to_reader() to Arrow."
+        )
+
+    read = readinto = _refused
+
+
+class RelationDataset(ds.FileSystemDataset):  # type: ignore[misc]
     """A cube or table at one version, as a dataset of Arrow that opens only what it must.
 
     Make one with `scan_cube` or `scan_table`. It has `schema`, `scanner`, `to_table`, `to_batches`,
     `head` and `count_rows` of Arrow's.
     """
 
-    def __init__(self, relation: Relation, memory_limit: int | str | None = None) -> None:
-        super().__init__(relation.schema.empty_table())
+    def __init__(self, relation: CubeOrTable, memory_limit: int | str | None = None) -> None:
+        files = ds.IpcFileFormat()
+        unreadable = files.make_fragment(_Unreadable(repr(relation)))
+        super().__init__([unreadable], relation.schema, files)
         self._relation = relation
         self._memory_limit = memory_limit
 
@@ -121,7 +140,7 @@ class RelationDataset(ds.InMemoryDataset):  # type: ignore[misc]
     # What Arrow would answer of the files that it knows, which are none.
     get_fragments = _get_fragments = replace_schema = filter = take = _refused
     join = join_asof = sort_by = __reduce__ = _refused
-    partition_expression = property(_refused)
+    partition_expression = files = filesystem = format = partitioning = property(_refused)
 
 
 class RelationScanner:
@@ -133,7 +152,7 @@ class RelationScanner:
 
     def __init__(
         self,
-        relation: Relation,
+        relation: CubeOrTable,
         names: Sequence[str],
         filter: pc.Expression | None,
         memory_limit: int | str | None,

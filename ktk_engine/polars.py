@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+import weakref
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -9,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.query import check_for_polars
-from ktk_engine.api.relation import Relation
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.of_polars import polars_condition
 from ktk_engine.extras import need
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 # Up to this number of rows, files are read in the order of their smallest cells.
 _FEW_ROWS = 1_000_000
+# In these seconds a thread of Polars that has got a piece either asks for the next one or ends.
+_ASKS_AGAIN = 0.05
 
 
 def scan_cube(
@@ -76,14 +81,14 @@ def scan_table(
     return _scan(opened.table(name, version=version, timestamp=timestamp), memory_limit)
 
 
-def _scan(relation: Relation, memory_limit: int | str | None) -> pl.LazyFrame:
+def _scan(relation: CubeOrTable, memory_limit: int | str | None) -> pl.LazyFrame:
     need("polars", "A frame of Polars", "polars")
     from polars.io.plugins import register_io_source
 
     schema = relation.schema
     check_for_polars(schema)
 
-    def rows(
+    def pieces(
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         where, limit = None, None
@@ -103,9 +108,48 @@ def _scan(relation: Relation, memory_limit: int | str | None) -> pl.LazyFrame:
                 return
 
     frame: pl.LazyFrame = register_io_source(
-        rows, schema=_frame(schema.empty_table()).schema, validate_schema=True, is_pure=True
+        lambda *asked: _Pieces(pieces(*asked)),
+        schema=_frame(schema.empty_table()).schema,
+        validate_schema=True,
+        is_pure=True,
     )
     return frame
+
+
+class _Pieces:
+    """Pieces of a scan, in which no thread of Polars is when the interpreter ends.
+
+    After `head`, Polars reads ahead in a thread that it does not wait for. A thread that comes back
+    to Python while the interpreter ends aborts the process.
+    """
+
+    def __init__(self, pieces: Iterator[pl.DataFrame]) -> None:
+        self._pieces = pieces
+        self._turn = threading.Lock()
+        self._at_exit = weakref.finalize(self, _end, self._turn)
+
+    def __iter__(self) -> _Pieces:
+        return self
+
+    def __del__(self) -> None:
+        self._at_exit.detach()  # Polars let go of the scan
+
+    def __next__(self) -> pl.DataFrame:
+        if not self._turn.acquire(blocking=False):
+            raise StopIteration  # the interpreter ends
+        try:
+            return next(self._pieces)
+        except BaseException:
+            self._at_exit.detach()
+            raise
+        finally:
+            self._turn.release()
+
+
+def _end(turn: threading.Lock) -> None:
+    """Wait for the piece that is being read, and let no further one begin."""
+    turn.acquire()
+    time.sleep(_ASKS_AGAIN)
 
 
 def _frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.frames import Frame, Metadata
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
-from ktk_engine.api.relation import Relation
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ktk_engine.api.transaction import Transaction
 
 
-class Cube(Relation):
+class Cube(CubeOrTable):
     """A cube at one version.
 
     Make one with `Store.cube`.

@@ -165,7 +165,7 @@ class Query:
         Both engines give the same rows in the same types and order.
 
         Args:
-            session: as for `spark`; with a session, "auto" means Spark.
+            session: as for `to_spark`; with a session, "auto" means Spark.
             engine: "local" answers in threads of this process, without Java; "spark" starts
                 Spark, or takes the session that runs; "auto" takes "local" where the answer fits,
                 and Spark otherwise, whose rows are collected into this process as well.

@@ -18,13 +18,14 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ForeignWriterError
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.garbage import Garbage, Retention
-from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.scope import LogScope, cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
 from ktk_engine.messages import Message
 from ktk_engine.plan.open_relation import open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
@@ -80,13 +81,7 @@ class Store(OpenedStore):
             >>> store.cubes()
             ['trips']
         """
-        logged = set(list_scopes(self._store))
-        return [
-            scope.name
-            for scope in present_scopes(self._store)
-            if scope.kind == "cube"
-            and (scope not in logged or resolve(self._store, scope).datasets)
-        ]
+        return self._present(cubes=True)
 
     def cube(
         self,
@@ -192,8 +187,7 @@ class Store(OpenedStore):
             >>> store.tables()
             ['fares']
         """
-        found = [scope for scope in present_scopes(self._store) if scope.kind != "cube"]
-        return [scope.name for scope in found if resolve(self._store, scope).datasets]
+        return self._present(cubes=False)
 
     def table(
         self,
@@ -345,6 +339,19 @@ class Store(OpenedStore):
         loaded = open_relation(self._store, name, version, timestamp, self._known)
         return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)
 
+    def _present(self, *, cubes: bool) -> list[str]:
+        """Names of the cubes, or of the tables, that have a dataset."""
+        logged = set(list_scopes(self._store))
+
+        def name_of(item: tuple[LogScope, list[str]]) -> str:
+            # What only documents name exists: they need not be read, which may be long.
+            is_there = item[0] not in logged or resolve(self._store, *item).datasets
+            return item[0].name if is_there else ""
+
+        found = present_scopes(self._store).items()
+        wanted = [item for item in found if (item[0].kind == "cube") is cubes]
+        return list(filter(None, ask_all(self._store, name_of, wanted)))
+
 
 def _without_index(
     said: str, named: Collection[str], dimension_columns: Sequence[str]
@@ -354,6 +361,12 @@ def _without_index(
         raise ConfigurationError(
             f"index_dimensions must be always or never, but is {said!r}. Nothing was written."
         )
-    if said == "never":
-        return names_of("dimension_columns", dimension_columns)
-    return names_of("suppress_index_on", named)
+    without = names_of("suppress_index_on", named)
+    if said == "always":
+        return without
+    if without:
+        raise ConfigurationError(
+            "index_dimensions says that no dimension column has an index, and suppress_index_on "
+            "names some that have none. Give one of the two. Nothing was written."
+        )
+    return names_of("dimension_columns", dimension_columns)

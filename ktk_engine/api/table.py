@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
-from ktk_engine.api.relation import Relation
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.log.change.after_commit import after_commit
@@ -22,7 +22,7 @@ from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
 
 
-class Table(Relation):
+class Table(CubeOrTable):
     """A table at one version.
 
     Make one with `Store.table`.

@@ -140,10 +140,10 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
                     Remedy("build_cube_again"),
                 )
             )
-    return own.beside(others)
+    return own.joined_with(others)
 
 
-def place_beside(schema: str, place: str) -> str:
+def resolve_place(schema: str, place: str) -> str:
     """Resolve a schema or an address that a view names against the view's own schema or address."""
     if not is_store_address(schema) or is_store_address(place):
         return place

@@ -9,6 +9,7 @@ from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.missing_folder import missing_folder
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -37,11 +38,20 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
     return found[0]
 
 
-def present_scopes(store: ObjectStore) -> list[LogScope]:
-    """Every cube and table that has a log or a published document, cubes first, by name."""
-    published = {scope_of(uuid) for uuid in list_documents(store)}
-    scopes = published.union(list_scopes(store))
-    return sorted(scopes, key=lambda scope: (scope.kind, scope.name))
+def present_scopes(store: ObjectStore) -> dict[LogScope, list[str]]:
+    """Every cube and table that has a log or a published document, cubes first, by name.
+
+    Each has the uuids of its published documents, so that `resolve` need not list them again.
+    """
+    found: dict[LogScope, list[str]] = {scope: [] for scope in list_scopes(store)}
+    for uuid in list_documents(store):
+        found.setdefault(scope_of(uuid), []).append(uuid)
+    return dict(sorted(found.items(), key=lambda item: (item[0].kind, item[0].name)))
+
+
+def present_states(store: ObjectStore) -> list[State]:
+    """Resolve every cube and table of a store; the order is that of `present_scopes`."""
+    return ask_all(store, lambda item: resolve(store, *item), present_scopes(store).items())
 
 
 def _candidates(store: ObjectStore, name: str) -> list[State]:
@@ -60,7 +70,7 @@ def _not_found(store: ObjectStore, name: str) -> Message | str:
         return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
     if known := _other_relation(store, name):
         return known
-    states = [resolve(store, scope) for scope in present_scopes(store)]
+    states = present_states(store)
     if any(state.scope.name == name for state in states):
         return Message(
             f"{store.url} has no cube or table {name} any more: {name} was removed. Its files stay "

@@ -33,7 +33,7 @@ from ktk_engine.spark.write.changed_rows import (
 from ktk_engine.spark.write.keys import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
 from ktk_engine.sql.row_change import Clause, RowChange
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
@@ -49,7 +49,7 @@ _SHOWN_COLUMNS = 6
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BoundChange:
     """A change of rows, and the rows that it reads."""
 
     change: RowChange  # its expressions are Spark's SQL
@@ -59,7 +59,7 @@ class Wanted:
 def change_rows(
     scanner: Scanner,
     target: Target,
-    wanted: Source[Wanted],
+    wanted: Source[BoundChange],
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Delete, update and insert rows as a statement says, in one commit; None if no row changes.
@@ -70,7 +70,7 @@ def change_rows(
     deterministic.
     """
 
-    def write(state: State, wanted: Wanted, context: WriteContext) -> WriteResult | None:
+    def write(state: State, wanted: BoundChange, context: WriteContext) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed meanwhile. Nothing was written."
@@ -172,8 +172,8 @@ def _check_once(
         row = part.repeated_row(shown) if part.repeated else {}
         if row:
             example = ", ".join(f"{name}={value!r}" for name, value in row.items())
-            problem = Problem(
-                f"Several source rows match one row and would change it; at most {most:,} do.",
+            problem = WriteProblem(
+                f"Several source rows match one row and would change it (up to {most:,}).",
                 "Keep one source row for each (aggregate, or row_number() = 1), or let conditions "
                 "of `when matched and ...` tell them apart.",
                 f"the row {example}",
@@ -224,7 +224,7 @@ def _check_cells(
     example = rows_with_keys(stored, new, cells).first()
     if example is not None:
         values = ", ".join(f"{name}={example[name]!r}" for name in cells)
-        problem = Problem(
+        problem = WriteProblem(
             f"Rows would get cells ({', '.join(cells)}) that other rows have. Each cell of a cube "
             "may occur only once.",
             "Leave these rows out, or update or delete the others in the same statement.",

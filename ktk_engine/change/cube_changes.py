@@ -13,7 +13,7 @@ from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike

@@ -18,7 +18,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
@@ -64,7 +64,7 @@ def merge(
     from ktk_engine.spark.session.session import session_zone
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
-        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
+        new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
         known = spelled_by(by, named, new.columns, state)
         zone = session_zone(scanner.session)
         with persisted(new) as new:
@@ -171,7 +171,7 @@ def check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
     if twice is not None:
         values, count = twice
         example = ", ".join(f"{key}={value!r}" for key, value in values.items())
-        problem = Problem(
+        problem = WriteProblem(
             Message(
                 "There are several rows for one ", Remedy("key"), f" ({', '.join(by.unique_key)})."
             ),

@@ -44,7 +44,7 @@ def merge_by_clauses(
     """
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
-        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
+        new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
         known = spelled_by(by, named, new.columns, state)
         with persisted(new) as new:
             if named.uuid not in state.datasets:

@@ -47,7 +47,7 @@ from ktk_engine.spark.write.version_rows import (
     with_stored_times,
 )
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
@@ -87,7 +87,13 @@ def check_source(
     schema = pa.schema([*given, *own])
     target = spelled(target, schema.names)
     validate_write(
-        target, schema, datasets, False, context.built_by, keeps_rows=True, beside=context.beside
+        target,
+        schema,
+        datasets,
+        False,
+        context.built_by,
+        keeps_rows=True,
+        elsewhere=context.elsewhere,
     )
 
 
@@ -137,7 +143,7 @@ def merge_versions(
         base = state.snapshot(target.uuid)
         versions = by.spelled(base.schema.names)
         _check_known(target, base, versions)
-        rows, named = as_stored(rows, target, state, keeps_rows=True, beside=context.beside)
+        rows, named = as_stored(rows, target, state, keeps_rows=True, elsewhere=context.elsewhere)
         with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
             stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
             return _merge_into(stage, scanner, versions, staged)
@@ -274,7 +280,7 @@ def _files_of(
     old = executor.rows(files, list(dict.fromkeys([*names, by.scd_id, by.valid_to])))
     found = find_keys(executor.matched(change, old, source), names)
     if found.row_count > ended.row_count:
-        problem = Problem(
+        problem = WriteProblem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
             f"{counted(ended.row_count, 'changed row')}, so they are indistinguishable.",
             Message(
@@ -314,7 +320,7 @@ def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) 
     row = examples.first()
     values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
     example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
-    problem = Problem(
+    problem = WriteProblem(
         Message(
             "The snapshot's query gives several rows for one ",
             Remedy("key"),

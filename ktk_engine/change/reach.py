@@ -65,7 +65,7 @@ def _implied(scanner: Scanner, base: Snapshot, narrowing: Narrowing) -> Conditio
     """The stored rows' condition; refuses `rand()` and the like, since rows are counted first."""
     if not narrowing.is_deterministic(scanner, base.schema):
         raise ConfigurationError(
-            "A condition on rows changes its answer from call to call (rand(), uuid()). "
+            "A condition on rows is not deterministic (rand(), uuid()). "
             "Compute it in the source's query. Nothing was written."
         )
     return implied_condition(scanner, base.schema, narrowing)

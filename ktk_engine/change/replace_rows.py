@@ -13,7 +13,7 @@ from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage
 from ktk_engine.errors import DataError
 from ktk_engine.messages import Message
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import WriteResult
@@ -112,7 +112,7 @@ def check_cells(
         if isinstance(executor, ByArrow):
             raise NotByArrowError(Reason.CELL)
         values = (f"{name}={example[name]!r}" for name in shown)
-        problem = Problem(
+        problem = WriteProblem(
             Message(
                 f"New rows have cells ({', '.join(cells)}) of old rows that stay, ",
                 staying.reason,

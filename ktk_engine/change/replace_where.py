@@ -19,7 +19,7 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.keys import split_rows
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, schema_of
@@ -52,7 +52,7 @@ def replace_where(
             state,
             keeps_rows=True,
             full_refresh=full_refresh,
-            beside=context.beside,
+            elsewhere=context.elsewhere,
         )
         zone = session_zone(scanner.session)
         with persisted(new) as new:
@@ -86,4 +86,4 @@ def _check_covered(target: Target, new: DataFrame, where: Condition, given: RowF
     if example is not None:
         shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
         reason = f"{to_sql(where)} is not true for {counted(count_rows(outside), 'new row')}."
-        raise DataError(refusal(target.uuid, [Problem(reason, given.fix, shown)]))
+        raise DataError(refusal(target.uuid, [WriteProblem(reason, given.fix, shown)]))

@@ -71,7 +71,7 @@ class Stage:
 
     @property
     def changes_layout(self) -> bool:
-        """Whether a commit without rows would still change columns, indices or properties."""
+        """Whether a commit without rows would still change columns, indexes or properties."""
         own, new = self.base.schema.names, names_of_columns(self.new)
         indices = {name for name in self.base.with_index if name in new}
         same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
@@ -168,7 +168,7 @@ class Stage:
         return replace(
             self.write,
             target=target,
-            retained=WriteMode("files", touched, reads),
+            mode=WriteMode("files", touched, reads),
             gate=self.write.gate.of_rows(target, types),
         )
 

@@ -51,7 +51,7 @@ def merge_table(
 def delete_rows(staging: Staging, uuid: str, condition: Condition, known: MetadataCache) -> None:
     """Delete the rows of a dataset for which a condition is true.
 
-    Partition values, indices and statistics choose the files to look at. Where partition columns
+    Partition values, indexes and statistics choose the files to look at. Where partition columns
     alone decide, whole files go without being read. Raises a `LocalEngineError` if a piece does not
     fit into memory, and a `ConditionError` for a literal of another class than its column.
     """

@@ -118,8 +118,16 @@ def read_condition(
     return _condition(_checked(node), scope)
 
 
-def _parse(sql: str) -> exp.Expression:
-    """Parse the text into one expression."""
+def sql_conjuncts(condition: Any) -> list[Any]:
+    """Give the parts of a parsed condition that have to be true, without parentheses around."""
+    whole = condition.unnest()
+    if not isinstance(whole, exp.And):
+        return [whole]
+    return [inner for part in whole.flatten() for inner in sql_conjuncts(part)]
+
+
+def parse_expression(sql: str) -> exp.Expression:
+    """Parse the text of a condition as Spark reads it; raises a `ConditionError`."""
     text = simplified(sql)
     try:
         # Typed as Any, because the base class of sqlglot's nodes was renamed.
@@ -132,7 +140,11 @@ def _parse(sql: str) -> exp.Expression:
         raise ConditionError(f"`{sql}` is not a condition: it is empty. For all rows write 'true'")
     if len(found) != 1:
         raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")
-    return _checked(found[0])
+    return found[0]  # type: ignore[no-any-return]
+
+
+def _parse(sql: str) -> exp.Expression:
+    return _checked(parse_expression(sql))
 
 
 def _checked(root: exp.Expression) -> exp.Expression:

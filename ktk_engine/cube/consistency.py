@@ -112,7 +112,7 @@ def _shared_column_classes(
 def layout_problems(
     name: str, dataset: CubeDataset, specification: CubeSpecification
 ) -> Iterable[str]:
-    """Check one dataset's columns, partition columns and indices; a sentence per violation."""
+    """Check one dataset's columns, partition columns and indexes; a sentence per violation."""
     yield from _column_problems(name, dataset, specification)
     columns = set(dataset.schema.names)
     indexed = {*dataset.partition_keys, *dataset.with_index}

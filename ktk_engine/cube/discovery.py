@@ -40,7 +40,7 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
 def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpecification:
     """Recover the specification of a stored cube.
 
-    `index_columns` are the columns with secondary indices that are neither dimensions nor partition
+    `index_columns` are the columns with secondary indexes that are neither dimensions nor partition
     columns. Raises a `ConsistencyError` if there is not exactly one seed dataset, or if it does not
     name its dimension columns or lacks them.
     """

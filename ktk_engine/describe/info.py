@@ -20,12 +20,14 @@ from ktk_engine.files.index_segment_file import gone_pairs
 from ktk_engine.log.chain import read_chain, read_entry
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
 from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.index_segment import pairs_of
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import class_name
 
@@ -151,17 +153,19 @@ def describe_dataset(state: State, uuid: str) -> DatasetDescription:
 
 def list_contents(store: ObjectStore) -> list[Summary]:
     """List the cubes and tables of a store with their sizes, if the logs know them."""
-    found = []
-    for scope in present_scopes(store):
+
+    def ask(item: tuple[LogScope, list[str]]) -> Summary | None:
+        scope, documents = item
         kind = "cube" if scope.kind == "cube" else "table"
         try:
-            state = resolve(store, scope)
+            state = resolve(store, scope, documents)
         except KtkError as error:  # one damaged cube must not hide the others
-            found.append(Summary(scope.name, kind, problem=error.message))
-            continue
-        if state.datasets:
-            found.append(_summary(state, Summary(scope.name, kind, state.version)))
-    return found
+            return Summary(scope.name, kind, problem=error.message)
+        if not state.datasets:
+            return None
+        return _summary(state, Summary(scope.name, kind, state.version))
+
+    return [item for item in ask_all(store, ask, present_scopes(store).items()) if item]
 
 
 def _summary(state: State, empty: Summary) -> Summary:
@@ -289,11 +293,13 @@ def _with_snapshot(
 def _segments(
     store: ObjectStore, snapshot: Snapshot, count_gone: bool
 ) -> dict[str, dict[str, int]]:
-    found = {}
-    for name, items in snapshot.index_segments.items():
-        found[name] = {"segments": len(items), "pairs": pairs_of(items)}
-        if count_gone:
-            alive = living(snapshot.file_column("position"), snapshot.next_number)
+    found = {
+        name: {"segments": len(items), "pairs": pairs_of(items)}
+        for name, items in snapshot.index_segments.items()
+    }
+    if found and count_gone:
+        alive = living(snapshot.file_column("position"), snapshot.next_number)
+        for name, items in snapshot.index_segments.items():
             found[name]["gone"] = gone_pairs(store, items, alive)
     return found
 

@@ -24,7 +24,7 @@ def changed_at(state: State, uuid: str) -> datetime:
 
 
 def last_change(state: State, uuid: str) -> LogEntry | None:
-    """Find the commit that last changed a dataset's rows, not its files, comments or indices.
+    """Find the commit that last changed a dataset's rows, not its files, comments or indexes.
 
     None if another program wrote the dataset. Raises a `ForeignWriterError` if its contents are
     unknown, or a `FormatError` if a log entry that could tell is damaged.

@@ -16,7 +16,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, Problem, refusal
+from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, WriteProblem, refusal
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8
@@ -53,7 +53,7 @@ def pairs_of_files(
             yield values, number, label
     if nulls and base is not None and base.dimension_columns:
         rows = counted(nulls, "row has", "rows have")
-        problem = Problem(
+        problem = WriteProblem(
             f"Of the rows that are stored, {rows} no value in `{column.name}`, which an index in "
             "a cube needs.",
             Remedy("no_null_in_index", column=column.name),

@@ -58,10 +58,13 @@ class WriteJob:
     clustered_by: tuple[str, ...] = ()  # rows arrive sorted by these too; duplicates are fine
     required_columns: tuple[str, ...] = ()  # must not be null
     index_columns: tuple[str, ...] = ()  # distinct values are reported per file
-    segments: SegmentPlace | None = None  # for indices with many values; None reports all
+    segments: SegmentPlace | None = None  # for indexes with many values; None reports all
     compression: str = "zstd"
     row_group_rows: int = 131_072  # at most
     row_group_bytes: int = ROW_GROUP_BYTES  # at most, before encoding; one row may have more
+    # Sorted at once, which takes a few times as much memory: executors have little besides the heap
+    # of their JVM. More are sorted on the local disk.
+    sort_bytes: int = 64 << 20
     file_rows: int | None = None  # limit per file, a multiple of `row_group_rows`
     file_bytes: int = 512 * 1024 * 1024  # from this size on, a partition's next file begins
     tasks: int | None = None  # None leaves the number to Spark
@@ -180,7 +183,7 @@ class _TaskWriter:
         self.waiting, self.waiting_rows, self.waiting_bytes, self.path = [], 0, 0, None
 
     def close_indices(self) -> None:
-        """Finish what the indices need of all files."""
+        """Finish what the indexes need of all files."""
         if not self.findings:
             for known in self.values.values():
                 for row in known.close():
@@ -383,7 +386,7 @@ class _OpenFile:
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()
-            self._drop_bounds_beside_nan()
+            self._drop_bounds_of_nan()
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
         row = {
@@ -399,7 +402,7 @@ class _OpenFile:
         }
         return row, merge_statistics(self.statistics, self.schema)
 
-    def _drop_bounds_beside_nan(self) -> None:
+    def _drop_bounds_of_nan(self) -> None:
         """End the file with a footer without the bounds of row groups that hold NaN.
 
         Parquet's bounds leave NaN out, and Spark, which sorts NaN as the largest number, would skip

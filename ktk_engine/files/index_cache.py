@@ -1,4 +1,4 @@
-"""Secondary indices, of which only the row groups that can matter are read."""
+"""Secondary indexes, of which only the row groups that can matter are read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _segment_footers() -> ReadCache[str, SegmentFooter]:
 
 @dataclass(frozen=True)
 class IndexCache:
-    """Parts of indices by key and row groups, in bytes; shared by all threads of its owner.
+    """Parts of indexes by key and row groups, in bytes; shared by all threads of its owner.
 
     Neither an index file nor a segment changes under its key.
     """

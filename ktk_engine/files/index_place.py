@@ -1,4 +1,4 @@
-"""Stores the secondary indices of a dataset: small ones as Kartothek does, others as segments.
+"""Stores the secondary indexes of a dataset: small ones as Kartothek does, others as segments.
 
 See docs/design/scale.md, Indexes in segments.
 """
@@ -43,7 +43,7 @@ Pairs: TypeAlias = tuple[
 
 @dataclass(frozen=True)
 class IndexPlace:
-    """Where a write puts the files of a dataset's indices."""
+    """Where a write puts the files of a dataset's indexes."""
 
     store: ObjectStore
     uuid: str
@@ -147,7 +147,7 @@ def pairs_of_index(
         pairs = flatten_index(get_index(store, index.key, index.digest, groups))
         check_same_class(pairs[VALUE].type, t)
         at = pc.index_in(pairs["label"].cast(pa.string()), value_set=known).combine_chunks()
-        is_known = pc.is_valid(at)  # Kartothek's indices may name files that are gone
+        is_known = pc.is_valid(at)  # Kartothek's indexes may name files that are gone
         at = at.filter(is_known)
         named = pa.DictionaryArray.from_arrays(at, known if labels is None else labels)
         yield pairs[VALUE].filter(is_known), numbers.take(at), named

@@ -20,7 +20,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 # Limits of what is sorted in memory at once: pairs, and bytes of their values.
-RUN_PAIRS, RUN_BYTES = 2_000_000, 128 << 20
+RUN_PAIRS, RUN_BYTES = 2_000_000, 64 << 20
 LABEL = "label"
 _LABELS = pa.dictionary(pa.int32(), pa.string())
 

@@ -16,45 +16,51 @@ from ktk_engine.files.file_statistics import computable
 from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
-RUN_BYTES = 256 << 20
 _BATCH_ROWS = 131_072
 _Key = tuple[tuple[int, Any], ...]
 
 
 def sorted_batches(
     batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
     names: Sequence[str],
-    run_bytes: int = RUN_BYTES,
+    run_bytes: int,
+    place: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
-    `schema` has no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
-    more go to a temporary folder in runs, of which about as many rows as one run has are in memory
-    again later. Raises a `SessionError` if the folder cannot be written, or is full.
+    Columns have no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
+    more go to a temporary folder below `place`, by default the system's, in runs, of which about as
+    many rows as one run has are in memory again later. Raises a `SessionError` if the folder cannot
+    be written, or is full.
     """
     if not names:
         yield from batches
         return
     with ExitStack() as made:
+        runs: list[Path] = []
         folder: Path | None = None
-        runs: list[pa.Table] = []
         held: list[pa.RecordBatch] = []
+        size = 0
         for batch in batches:
             held.append(batch)
-            if sum(item.nbytes for item in held) >= run_bytes:
-                folder = folder or _make_folder(made)
-                runs.append(_stored(_sorted(held, schema, names), folder / str(len(runs))))
-                held = []
-        last = _sorted(held, schema, names)
-        if not runs:
-            yield from last.to_batches(_BATCH_ROWS)
+            size += batch.nbytes
+            if size >= run_bytes:
+                folder = folder or _make_folder(made, place)
+                runs.append(_stored(_sorted(held, names), folder / str(len(runs))))
+                size = 0
+        if folder is None:
+            yield from _sorted(held, names).to_batches(_BATCH_ROWS) if held else ()
             return
-        yield from _merged([*runs, last], names)
+        if held:
+            runs.append(_stored(_sorted(held, names), folder / str(len(runs))))
+        yield from _merged(runs, names)
 
 
-def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    return sort_table(pa.Table.from_batches(batches, schema), names)
+def _sorted(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
+    """Sort held batches, which are let go."""
+    table = pa.Table.from_batches(held)
+    held.clear()
+    return sort_table(table, names)
 
 
 def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -62,7 +68,11 @@ def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     # Arrow does not sort every member of a class.
     keys = pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
     order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
-    return table.take(order).combine_chunks()
+    # One column after the other: Arrow copies the texts of a chunked column before it takes any.
+    taken = [
+        table.select([i]).take(order).combine_chunks().column(0) for i in range(len(table.columns))
+    ]
+    return pa.Table.from_arrays(taken, schema=table.schema)
 
 
 def equal_neighbours(table: pa.Table) -> pa.Array:
@@ -89,38 +99,57 @@ def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     return to_container(column, None, "floor")
 
 
-def _make_folder(made: ExitStack) -> Path:
+def _make_folder(made: ExitStack, place: str | None) -> Path:
     """Make a temporary folder that is removed when `made` ends."""
     with temporary_files("No temporary folder can be made to sort rows in"):
-        folder = tempfile.TemporaryDirectory(prefix="ktk-sort-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(
+            prefix="ktk-sort-", dir=place, ignore_cleanup_errors=True
+        )
         return Path(made.enter_context(folder))
 
 
-def _stored(table: pa.Table, path: Path) -> pa.Table:
-    """Move rows to a file and return them memory-mapped."""
-    with temporary_files(f"Rows cannot be sorted in the temporary file {path}"):
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, _BATCH_ROWS)
+def _stored(table: pa.Table, path: Path) -> Path:
+    """Store rows in a file."""
+    with (
+        temporary_files(f"Rows cannot be sorted in the temporary file {path}"),
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table, _BATCH_ROWS)
+    return path
+
+
+def _opened(path: Path) -> pa.Table:
+    """The rows of a file, memory-mapped; what was looked at takes memory until they are let go."""
+    with temporary_files(f"Rows cannot be read from the temporary file {path}"):
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def _merged(runs: list[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _merged(runs: list[Path], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Cut all runs at the same keys, and sort the rows between two cuts."""
-    keys = [run.select(list(names)) for run in runs]
-    step = max(1, max(run.num_rows for run in runs) // len(runs))
-    samples = sorted(_key(key, at) for key in keys for at in range(0, key.num_rows, step))
     starts = [0] * len(runs)
-    for cut in [*samples[len(runs) :: len(runs)], None]:
-        ends = [
-            key.num_rows if cut is None else _first_from(key, cut, start)
-            for key, start in zip(keys, starts, strict=True)
-        ]
-        parts = [
-            run.slice(start, end - start)
-            for run, start, end in zip(runs, starts, ends, strict=True)
-        ]
-        yield from sort_table(pa.concat_tables(parts), names).to_batches(_BATCH_ROWS)
-        starts = ends
+    for cut in [*_cuts(runs, names), None]:
+        yield from sort_table(_below(cut, runs, starts, names), names).to_batches(_BATCH_ROWS)
+
+
+def _cuts(runs: list[Path], names: Sequence[str]) -> list[_Key]:
+    """Keys between which all runs together have about as many rows as one run."""
+    keys = [_opened(run).select(list(names)) for run in runs]
+    step = max(1, max(key.num_rows for key in keys) // len(runs))
+    samples = sorted(_key(key, at) for key in keys for at in range(0, key.num_rows, step))
+    return samples[len(runs) :: len(runs)]
+
+
+def _below(cut: _Key | None, runs: list[Path], starts: list[int], names: Sequence[str]) -> pa.Table:
+    """The rows of each run from its start on whose keys are below a cut; moves the starts."""
+    parts = []
+    for number, run in enumerate(map(_opened, runs)):
+        start, end = starts[number], run.num_rows
+        if cut is not None:
+            end = _first_from(run.select(list(names)), cut, start)
+        parts.append(run.slice(start, end - start))
+        starts[number] = end
+    return pa.concat_tables(parts)
 
 
 def _first_from(keys: pa.Table, cut: _Key, start: int) -> int:

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ktk_engine.files import index_runs
 from ktk_engine.files.index_runs import IndexRuns, new_segment_key
 from ktk_engine.files.report_rows import INDEX, SEGMENT, to_ipc
 from ktk_engine.store.interface import ObjectStore
 
+# Types that are often in order, and that Arrow compares.
+_COMPARED = (pat.is_integer, pat.is_string, pat.is_date, pat.is_timestamp)
 # A task with more pairs of a column than this writes them as a segment; else it reports them.
 REPORTED_PAIRS = 50_000
 
@@ -42,6 +45,7 @@ class TaskValues:
     _file: tuple[str, int] = ("", 0)
     _parts: list[pa.Array] = field(default_factory=list)
     _part_pairs: int = 0
+    _part_bytes: int = 0
     _done: list[tuple[tuple[str, int], pa.Array]] = field(default_factory=list)
     _done_pairs: int = 0
     _runs: IndexRuns | None = None
@@ -53,10 +57,12 @@ class TaskValues:
 
     def add(self, values: pa.ChunkedArray) -> None:
         """Add values of rows of the file."""
-        part = pc.unique(values).drop_null()
+        part = _distinct(values).drop_null()
         self._parts.append(part)
         self._part_pairs += len(part)
-        if self._part_pairs > index_runs.RUN_PAIRS and self.place is not None:
+        self._part_bytes += part.nbytes
+        many = self._part_pairs > index_runs.RUN_PAIRS or self._part_bytes > index_runs.RUN_BYTES
+        if many and self.place is not None:
             self._finish()
 
     def close(self) -> list[dict[str, Any]]:
@@ -77,8 +83,8 @@ class TaskValues:
         """Pass on the values of the file so far."""
         if not self._file[0]:
             return
-        values = pc.unique(pa.chunked_array(self._parts, type=self.type))
-        self._parts, self._part_pairs = [], 0
+        values = _distinct(pa.chunked_array(self._parts, type=self.type))
+        self._parts, self._part_pairs, self._part_bytes = [], 0, 0
         self._done.append((self._file, values))
         self._done_pairs += len(values)
         if self.place is None:
@@ -100,3 +106,13 @@ class TaskValues:
         values = pa.chunked_array([values for _, values in self._done], self.type)
         table = pa.table({"value": values, "number": pa.array(numbers, pa.int64())})
         return {"kind": INDEX, "column": self.column, "payload": to_ipc(table.combine_chunks())}
+
+
+def _distinct(values: pa.ChunkedArray) -> pa.Array:
+    """The distinct values; rows that are sorted by a column without duplicates need no hashing."""
+    t = values.type
+    if len(values) > 1 and any(is_type(t) for is_type in _COMPARED):
+        plain = values.combine_chunks()
+        if pc.all(pc.less(plain[:-1], plain[1:]), skip_nulls=False).as_py():
+            return plain
+    return pc.unique(values)

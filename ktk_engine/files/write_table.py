@@ -23,7 +23,7 @@ def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteRe
     schema = pa.schema([rows.schema.field(name) for name in names])
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
     batches = (_plain(batch, plain) for batch in _batches(rows))
-    found = list(write_files(sorted_batches(batches, plain, job.sorting), job, 0))
+    found = list(write_files(sorted_batches(batches, job.sorting, job.sort_bytes), job, 0))
     return make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job)
 
 

@@ -35,7 +35,7 @@ def read_common_metadata(data: bytes) -> pa.Schema:
     """Read a dataset's schema from `_common_metadata`: all columns, in their stored order.
 
     Types are the containers of their classes, timestamps are in microseconds, all fields are
-    nullable, and there is no metadata. Unnamed pandas indices are left out, as in Kartothek, and so
+    nullable, and there is no metadata. Unnamed pandas indexes are left out, as in Kartothek, and so
     are the `columns_without_class`. Raises a `FormatError` if the file is damaged.
     """
     return pa.schema(
@@ -127,7 +127,7 @@ def _published(data: bytes) -> pa.Schema:
 
 
 def _shown(schema: pa.Schema) -> Iterator[pa.Field]:
-    """The fields without unnamed indices of pandas."""
+    """The fields without unnamed indexes of pandas."""
     hidden = {item["field_name"] for item in _pandas_columns(schema) if item.get("name") is None}
     return (field for field in schema if field.name not in hidden)
 

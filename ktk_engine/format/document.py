@@ -43,7 +43,7 @@ class DatasetDocument:
     indices: Mapping[str, str] = field(default_factory=dict)
     # of users and programs, including `creation_time` and `ktk_cube_*`
     metadata: Mapping[str, JSON] = field(default_factory=dict)
-    # column -> text of a value -> labels: small indices that old writers put into the document
+    # column -> text of a value -> labels: small indexes that old writers put into the document
     embedded_indices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     table: str = TABLE  # only old datasets have another one
     stamp: Stamp | None = None  # which of our commits published it

@@ -250,7 +250,7 @@ def restrict_index(table: pa.Table, labels_removed: pa.Array | pa.ChunkedArray) 
 
 
 def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Unite two indices of one column; raises a `FormatError` if their classes differ."""
+    """Unite two indexes of one column; raises a `FormatError` if their classes differ."""
     first, second = _normalized(a), _normalized(b)
     check_same_class(first.schema.field(VALUE).type, second.schema.field(VALUE).type)
     pairs = pa.concat_tables([flatten_index(first), flatten_index(second)])
@@ -261,7 +261,7 @@ def check_same_class(a: pa.DataType, b: pa.DataType) -> None:
     """Raise a `FormatError` for values of different classes in one index."""
     if normalize(a) != normalize(b):
         raise FormatError(
-            f"indices of different classes cannot be merged: {class_name(a)} and {class_name(b)}"
+            f"indexes of different classes cannot be merged: {class_name(a)} and {class_name(b)}"
         )
 
 

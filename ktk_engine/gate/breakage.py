@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.consistency import layout_problems
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.formatting import counted
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.mismatch import mismatch
@@ -43,7 +44,7 @@ def breakage_text(
 
     Datasets `elsewhere` are in other stores and stay as they are.
     """
-    lines: list[object] = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
+    lines: list[object] = [f"This breaks {counted(len(broken), 'enrichment')} of cube {cube}:"]
     lines += [Message(f"- {n}: ", joined("; ", reasons), ".") for n, reasons in broken.items()]
     if deferred := [name for name in broken if name in elsewhere]:
         fix = Remedy("unbreak_elsewhere", names=", ".join(deferred))

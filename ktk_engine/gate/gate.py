@@ -22,7 +22,7 @@ from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_fo
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.types.schema import (
     check_shared,
     dataset_schema,
@@ -74,21 +74,23 @@ def validate_write(
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
-    beside: Mapping[str, Snapshot] | None = None,
+    elsewhere: Mapping[str, Snapshot] | None = None,
 ) -> ValidatedWrite:
     """Check a model's schema against its declaration, dataset, cube and roles; runs no Spark job.
 
     `datasets` are the committed ones of the scope. With `full_refresh` only the others bind the
     write; with `keeps_rows` the own one binds plain tables too. `built_by` maps datasets to dbt
-    models, for the advice on columns of others. Datasets `beside` are in other stores: they bind,
-    and never leave the cube. Raises a `TypeClassError` with all findings, a `ConfigurationError` if
-    a configured column is missing, or a `ConsistencyError` if the cube's datasets would not fit
-    together.
+    models, for the advice on columns of others. Datasets `elsewhere` are in other stores: they
+    bind, and never leave the cube. Raises a `TypeClassError` with all findings, a
+    `ConfigurationError` if a configured column is missing, or a `ConsistencyError` if the cube's
+    datasets would not fit together.
     """
     check_configured(target, model)
-    elsewhere = frozenset(beside or ())
-    datasets = {**(beside or {}), **datasets}
-    checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows, elsewhere)
+    elsewhere = elsewhere or {}
+    datasets = {**elsewhere, **datasets}
+    checked = _check(
+        target, model, datasets, full_refresh, built_by, keeps_rows, frozenset(elsewhere)
+    )
     if checked.findings:
         raise_findings(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
@@ -328,7 +330,7 @@ def _specification(
     datasets = {**others, target.dataset: candidate}
     known = find_seed(target.cube, others)
     if target.role == "seed" and known is not None:
-        problem = Problem(
+        problem = WriteProblem(
             f"Cube {target.cube} already has the seed dataset {known}.",
             Message(
                 Remedy("no_second_seed"),

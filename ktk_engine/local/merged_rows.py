@@ -84,17 +84,17 @@ class _Merge:
         for item in self._others:
             if item.join == "inner" and joined.count:
                 rows = leading.get(item.dataset) or self._matched(joined, item)
-                joined = self._beside(joined, seed, item, rows)
+                joined = self._with_rows_of(joined, seed, item, rows)
         if not joined.count:
             return self._nothing()
         # None of them filters rows, so all can be read at once.
         left = [item for item in self._others if item.join == "left"]
         ask, run = partial(self._matched, joined), self._source.run
         for item, found in zip(left, run.side_by_side(ask, left), strict=True):
-            joined = self._beside(joined, seed, item, found)
+            joined = self._with_rows_of(joined, seed, item, found)
         return joined
 
-    def _beside(
+    def _with_rows_of(
         self, joined: JoinedRows, seed: DatasetRows, item: TaskDataset, rows: DatasetRows | None
     ) -> JoinedRows:
         """Join rows of a dataset to those of the seed dataset."""

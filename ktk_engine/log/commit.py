@@ -20,6 +20,7 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries, refuse_gap
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.conflict import (
     change_record,
     check_conflicts,
@@ -27,7 +28,6 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -83,71 +83,71 @@ class Publisher(Protocol):
         """Publish; a failure is a warning, since the commit stands."""
 
 
-def commit(base: State, transaction: Transaction, publish: Publisher | None) -> Committed:
+def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Committed:
     """Commit changes to the datasets of a scope, all or none.
 
     Raises a `CommitConflictError`, `ForeignWriterError`, `UnsupportedFormatError` or `FormatError`
     if nothing was committed, and a `CommitStateUnknownError` if the store did not say. After any
-    other exception, also an interrupt, `transaction.write` knows whether it was made. With
+    other exception, also an interrupt, `change_set.write` knows whether it was made. With
     `publish=None` the caller publishes.
     """
-    _refuse_foreign(base, transaction)
+    _refuse_foreign(base, change_set)
     store, head = base.store, base
     staged = store if isinstance(store, StagedStore) and store.is_staged else None
     if staged is not None:
-        transaction = stageable(staged, base, transaction)
+        change_set = stageable(staged, base, change_set)
     expired_keys: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
         written: list[str] = []
         refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
-                transaction.reads.check_unchanged(head)
-                entry, snapshots = _prepare(head, transaction, attempt, expired_keys, written)
+                change_set.reads.check_unchanged(head)
+                entry, snapshots = _prepare(head, change_set, attempt, expired_keys, written)
         except VersionGoneError:  # the new snapshots remain; only their base is gone
-            head = _advance(head, transaction, expired_keys)
+            head = _advance(head, change_set, expired_keys)
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
             staged.known.update(known)
-        if _put_entry(head, entry, transaction.write):
+        if _put_entry(head, entry, change_set.write):
             if staged is not None:
-                staged.add(base.scope, StagedCommit(entry.version, head, transaction))
+                staged.add(base.scope, StagedCommit(entry.version, head, change_set))
             head.known.update(known)
-            removed = _removed(head, transaction, snapshots)
+            removed = _removed(head, change_set, snapshots)
             done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
             return publish(done) if publish else done
         _drop_snapshots(head, written)
         store.backoff.pause(attempt + 1)
-        head = _advance(head, transaction, expired_keys)
+        head = _advance(head, change_set, expired_keys)
     raise CommitConflictError(
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
         "was committed. Run it again."
     )
 
 
-def check_commit(base: State, transaction: Transaction) -> State:
-    """Find the head that a transaction can be committed on; raises as `commit` does."""
+def check_commit(base: State, change_set: ChangeSet) -> State:
+    """Find the head that a change set can be committed on; raises as `commit` does."""
     expired_keys: set[str] = set()
-    head = _advance(base, transaction, expired_keys)
+    head = _advance(base, change_set, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
     if head.version == base.version:
         return base
     with head.reading():
-        transaction.reads.check_unchanged(head)
-        _rebased(head, transaction, 1, expired_keys)
+        change_set.reads.check_unchanged(head)
+        _rebased(head, change_set, 1, expired_keys)
     return head
 
 
-def _refuse_foreign(base: State, transaction: Transaction) -> None:
+def _refuse_foreign(base: State, change_set: ChangeSet) -> None:
     """Refuse to build on a document that another program changed in an unknown way.
 
     Removals and adoptions pass: they are the ways out of that state, also for several datasets.
     """
-    if _only_removes(transaction):
+    if _only_removes(change_set):
         return
-    settled = {c.uuid for c in transaction.changes if c.rebase is None or c.operation == "adopt"}
-    written = {change.uuid for change in transaction.changes} - settled
+    settled = {c.uuid for c in change_set.changes if c.rebase is None or c.operation == "adopt"}
+    written = {change.uuid for change in change_set.changes} - settled
     for uuid, state in base.datasets.items():
         if state.problem and uuid not in settled:
             raise state.error(Message(state.problem, ". Nothing was written."))
@@ -155,8 +155,8 @@ def _refuse_foreign(base: State, transaction: Transaction) -> None:
             verify_document(base.store, uuid)
 
 
-def _only_removes(transaction: Transaction) -> bool:
-    changes = transaction.changes
+def _only_removes(change_set: ChangeSet) -> bool:
+    changes = change_set.changes
     return bool(changes) and all(change.rebase is None for change in changes)
 
 
@@ -168,19 +168,19 @@ def _drop_snapshots(head: State, keys: Sequence[str]) -> None:
         _LOGGER.warning("Snapshots of a lost attempt are left to the clean-up: %s", error)
 
 
-def _advance(head: State, transaction: Transaction, expired_keys: set[str]) -> State:
-    """Move to the newest entry and check the transaction against those in between."""
+def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> State:
+    """Move to the newest entry and check the change set against those in between."""
     newest = resolve(head.store, head.scope)
-    _refuse_foreign(newest, transaction)
+    _refuse_foreign(newest, change_set)
     for entry, _ in read_entries(
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
-        if transaction.exact:
+        if change_set.exact:
             raise CommitConflictError(f"Version {entry.version} came first. Nothing was committed.")
         expired_keys.update(entry.deleted)
-        check_needed(entry, transaction.deleted)
-        check_tags(entry, transaction.tags)
-        for change in transaction.changes:
+        check_needed(entry, change_set.deleted)
+        check_tags(entry, change_set.tags)
+        for change in change_set.changes:
             if not _took_over_the_same(head, entry, change.uuid):
                 check_conflicts(change.uuid, change.operation, change.partitions, entry)
     return newest
@@ -195,15 +195,15 @@ def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
 
 
 def _prepare(
-    head: State, transaction: Transaction, attempt: int, expired_keys: set[str], written: list[str]
+    head: State, change_set: ChangeSet, attempt: int, expired_keys: set[str], written: list[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
     """Rebase on a head, check, write the snapshots (keys go to `written`), and build the entry."""
-    before, after = _rebased(head, transaction, attempt, expired_keys)
-    changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
-    _forget_earlier_lives(head, transaction)
-    stored = NewSnapshots(head, transaction.commit, attempt, written)
-    datasets, records = _adopt(head, transaction, after, stored)
-    for change in transaction.changes:
+    before, after = _rebased(head, change_set, attempt, expired_keys)
+    changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
+    _forget_earlier_lives(head, change_set)
+    stored = NewSnapshots(head, change_set.commit, attempt, written)
+    datasets, records = _adopt(head, change_set, after, stored)
+    for change in change_set.changes:
         old, new = before.get(change.uuid), after.get(change.uuid)
         records[change.uuid] = change_record(change.operation, old, new)
         if change.rebase and new is not None:
@@ -211,26 +211,26 @@ def _prepare(
             datasets[change.uuid] = _named(entry, change)
             if not head.store.is_staged:
                 changed[change.uuid] = snapshot
-    return _entry(head, transaction, datasets, records), changed
+    return _entry(head, change_set, datasets, records), changed
 
 
 def _rebased(
-    head: State, transaction: Transaction, attempt: int, expired_keys: set[str]
+    head: State, change_set: ChangeSet, attempt: int, expired_keys: set[str]
 ) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
     """The snapshots of a head, and the checked ones that the changes make of them."""
-    removed = {change.uuid for change in transaction.changes if change.rebase is None}
+    removed = {change.uuid for change in change_set.changes if change.rebase is None}
     # A removal needs no other dataset, and must work where others cannot be read.
-    before = {} if _only_removes(transaction) else head.snapshots_except(removed)
+    before = {} if _only_removes(change_set) else head.snapshots_except(removed)
     after = dict(before)
-    for change in transaction.changes:
+    for change in change_set.changes:
         if change.rebase is None:
             after.pop(change.uuid, None)
         else:
             _refuse_left_out(before.get(change.uuid), change)
             after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
-    transaction.check(after)
+    change_set.check(after)
     check_expired_keys(
-        [after[change.uuid] for change in transaction.changes if change.rebase], expired_keys
+        [after[change.uuid] for change in change_set.changes if change.rebase], expired_keys
     )
     return before, after
 
@@ -247,23 +247,23 @@ def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
     )
 
 
-def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
+def _forget_earlier_lives(head: State, change_set: ChangeSet) -> None:
     """Delete the marks of earlier publishing for datasets that the head does not have.
 
     Another program deleted such a document before the dataset was removed here. The mark would make
     a new dataset look as if its document were deleted.
     """
-    new = [change.uuid for change in transaction.changes if change.uuid not in head.datasets]
+    new = [change.uuid for change in change_set.changes if change.uuid not in head.datasets]
     marks = [head.scope.published_key(uuid) for uuid in new]
     if any(head.store.exists(mark) for mark in marks):
         head.store.delete(marks)
 
 
 def _adopt(
-    head: State, transaction: Transaction, after: Mapping[str, Snapshot], stored: NewSnapshots
+    head: State, change_set: ChangeSet, after: Mapping[str, Snapshot], stored: NewSnapshots
 ) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
     """Entries of the datasets that stay; foreign ones get their first snapshot."""
-    changed = {change.uuid for change in transaction.changes}
+    changed = {change.uuid for change in change_set.changes}
     datasets, records = {}, {}
     for uuid, state in head.datasets.items():
         if uuid in changed:
@@ -290,23 +290,21 @@ def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
     return stored
 
 
-def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
+def _pending_removals(head: State, change_set: ChangeSet) -> dict[str, str]:
     """Removed datasets whose documents must not come back, the seed dataset first."""
     known = head.head.removed if head.head else {}
     pending = {uuid: known.get(uuid, "") for uuid in head.unpublished_removals}
-    removed = [change for change in transaction.changes if change.rebase is None]
+    removed = [change for change in change_set.changes if change.rebase is None]
     for change in sorted(removed, key=lambda change: (change.role != "seed", change.uuid)):
         state = head.datasets.get(change.uuid)
         pending[change.uuid] = state.document if state else pending.get(change.uuid, "")
-    written = {change.uuid for change in transaction.changes if change.rebase is not None}
+    written = {change.uuid for change in change_set.changes if change.rebase is not None}
     return {uuid: sha256 for uuid, sha256 in pending.items() if uuid not in written}
 
 
-def _removed(
-    head: State, transaction: Transaction, after: Mapping[str, Snapshot]
-) -> frozenset[str]:
+def _removed(head: State, change_set: ChangeSet, after: Mapping[str, Snapshot]) -> frozenset[str]:
     """Datasets that were removed, also if they exist again, or that lose a published form."""
-    own = {change.uuid for change in transaction.changes if change.rebase is None}
+    own = {change.uuid for change in change_set.changes if change.rebase is None}
     ended = {
         uuid
         for uuid, snapshot in after.items()
@@ -317,7 +315,7 @@ def _removed(
 
 def _entry(
     head: State,
-    transaction: Transaction,
+    change_set: ChangeSet,
     datasets: Mapping[str, DatasetEntry],
     records: Mapping[str, ChangeRecord],
 ) -> LogEntry:
@@ -327,23 +325,23 @@ def _entry(
     return LogEntry(
         scope=str(head.scope),
         version=head.version + 1,
-        commit=transaction.commit,
+        commit=change_set.commit,
         parent=head.head.commit if head.head else "",
         parent_sha256=head.head_sha256,
         time=time,
         datasets=dict(sorted(datasets.items())),
         changes=dict(sorted(records.items())),
-        deleted=transaction.deleted,
-        removed=_pending_removals(head, transaction),
-        history=transaction.history,
-        tags=_tags(head, transaction),
-        tagged=tuple(sorted(transaction.tags)),
+        deleted=change_set.deleted,
+        removed=_pending_removals(head, change_set),
+        history=change_set.history,
+        tags=_tags(head, change_set),
+        tagged=tuple(sorted(change_set.tags)),
     )
 
 
-def _tags(head: State, transaction: Transaction) -> dict[str, int]:
+def _tags(head: State, change_set: ChangeSet) -> dict[str, int]:
     """The tags after the commit."""
-    tags = {**(head.head.tags if head.head else {}), **transaction.tags}
+    tags = {**(head.head.tags if head.head else {}), **change_set.tags}
     return {name: version for name, version in sorted(tags.items()) if version is not None}
 
 

@@ -40,7 +40,7 @@ class DatasetState:
     # SHA-256 of a document that another program wrote on top of `entry`, or without any log. Its
     # content is then the truth; if this is empty, the log is.
     foreign: str = ""
-    # That document has exactly the files of `entry`: the log knows the rows, and only indices and
+    # That document has exactly the files of `entry`: the log knows the rows, and only indexes and
     # metadata come from the other program.
     same_files: bool = False
     # Why nothing may be written on top; empty if nothing is wrong. Readers then get what the log

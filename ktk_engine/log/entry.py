@@ -61,7 +61,7 @@ class DatasetEntry:
     project: str = ""  # the dbt project that ran `node`
     snapshot_sha256: str = ""  # empty if an older version wrote it
     base: str = ""  # in entries of older versions: key of the snapshot that `snapshot` builds on
-    segments: int = 0  # of its files and of its indices
+    segments: int = 0  # of its files and of its indexes
 
     @property
     def snapshots(self) -> frozenset[str]:

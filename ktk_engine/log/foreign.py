@@ -123,7 +123,7 @@ def has_files_of(document: DatasetDocument, snapshot: Snapshot) -> bool:
 def with_document(snapshot: Snapshot, document: DatasetDocument) -> Snapshot:
     """A snapshot with what another program's document of the same files adds.
 
-    Indices of further columns are taken over; the snapshot's own indices stay.
+    Indexes of further columns are taken over; the snapshot's own indexes stay.
     """
     own = snapshot.with_index
     indices = {

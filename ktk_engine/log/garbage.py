@@ -107,9 +107,9 @@ def find_garbage(
             raise dataset.error(Message(dataset.problem, ". Nothing was deleted."))
     links = _links(state)
     entries = _entries(links)
-    kept = _kept(links, retention, now, state.head.tags if state.head else {})
-    roots = _roots(store, state, kept, _expired_keys(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
+    kept = _kept(links, retention, now, state.head.tags if state.head else {}, living)
+    roots = _roots(store, state, kept, _expired_keys(entries))
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
     age = max(retention.age, FOREIGN_LIFETIME)
@@ -268,11 +268,16 @@ def _unfinished(
 
 
 def _kept(
-    links: Sequence[Link], retention: Retention, now: datetime, tags: Mapping[str, int]
+    links: Sequence[Link],
+    retention: Retention,
+    now: datetime,
+    tags: Mapping[str, int],
+    living: Collection[str],
 ) -> list[LogEntry]:
     """The newest entries, those that were the head within the retention's age, and tagged ones.
 
-    The head is always among them, since the clocks of two writers may differ. Raises a
+    The head is always among them, since the clocks of two writers may differ. So are entries of
+    living writers: their snapshots are spared, and what was published names their files. Raises a
     `FormatError` if a kept entry is missing or damaged, since what it needs is then unknown.
     """
     if not links:
@@ -283,7 +288,8 @@ def _kept(
     kept: list[LogEntry] = []
     end = now  # when the version was no longer the newest one
     for number, link in reversed([*enumerate(links)]):
-        if number >= newest or now - end < retention.age or link.version in tagged:
+        is_living = link.entry is not None and link.entry.commit in living
+        if number >= newest or now - end < retention.age or link.version in tagged or is_living:
             if link.entry is None:
                 raise FormatError(Message(link.problem, " Nothing was deleted."))
             kept.append(link.entry)

@@ -53,7 +53,7 @@ class NewSnapshots:
 
 
 def _count_segments(snapshot: Snapshot) -> int:
-    """Number of segments of its indices; an index without values counts too."""
+    """Number of segments of its indexes; an index without values counts too."""
     return sum(len(items) or 1 for items in snapshot.index_segments.values())
 
 

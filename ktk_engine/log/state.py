@@ -56,7 +56,7 @@ class State:
     # Snapshots by key, which never change, so that a later `resolve` may keep them.
     known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     # Datasets in other stores, by uuid, with their scopes there. Such a state is only read; see
-    # `beside`.
+    # `joined_with`.
     elsewhere: Mapping[str, State] = field(default_factory=dict)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _loading: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
@@ -149,7 +149,7 @@ class State:
         item = replace(self.datasets[uuid], stamp=stamp)
         return replace(self, datasets={**self.datasets, uuid: item})
 
-    def beside(self, others: Mapping[str, State]) -> State:
+    def joined_with(self, others: Mapping[str, State]) -> State:
         """The scope with datasets of other stores, to be read together with its own.
 
         A dataset of `others` hides the scope's own one of the same uuid. Raises a
@@ -263,8 +263,9 @@ def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | No
     """Find a scope's head and compare it with the published documents; writes nothing.
 
     Costs two shallow listings, the first kilobyte of each document, and the head entry. `published`
-    is what `list_documents` returned for the whole store, if many scopes are resolved. Raises a
-    `FormatError` if the newest entry is damaged, or missing although a document names it.
+    are datasets of the scope that have a document, from one listing of the whole store if many
+    scopes are resolved; None lists them. Raises a `FormatError` if the newest entry is damaged, or
+    missing although a document names it.
     """
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -43,8 +43,8 @@ def change_datasets(
     scope, folders = state.scope, [change.uuid for change in changes] if write else []
     write = write or PendingCommit()
     check = CubeCheck(scope.cube if changes and checked else "")
-    transaction = Transaction(write, changes, check, history or {})
+    change_set = ChangeSet(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
     with write_intent(state.store, scope, write, operation, folders):
-        done = commit(state, transaction, publish)
+        done = commit(state, change_set, publish)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

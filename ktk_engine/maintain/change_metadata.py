@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import write_intent
@@ -40,5 +40,5 @@ def change_metadata(
     write = PendingCommit()
     change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
     with write_intent(state.store, state.scope, write, f"{operation} on {uuid}"):
-        commit(state, Transaction(write, (change,), history=history or {}), publish)
+        commit(state, ChangeSet(write, (change,), history=history or {}), publish)
     return True

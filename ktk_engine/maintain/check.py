@@ -103,9 +103,9 @@ def check_all(
 
     What cannot be checked at all is a problem as well.
     """
-    for scope in present_scopes(store):
+    for scope, documents in present_scopes(store).items():
         try:
-            if resolve(store, scope).datasets:
+            if resolve(store, scope, documents).datasets:
                 yield check(store, scope.name, deep=deep, progress=progress)
         except KtkError as error:
             problem = Problem("", "", "", "", "", str(error))

@@ -173,7 +173,7 @@ def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_nan(index: pa.Table) -> pa.Table:
-    """Kartothek's indices do not list NaN."""
+    """Kartothek's indexes do not list NaN."""
     if not pat.is_floating(index.schema.field(VALUE).type):
         return index
     return index.filter(pc.invert(pc.is_nan(index[VALUE])))

@@ -17,7 +17,7 @@ from ktk_engine.errors import (
     KtkError,
     StoreError,
 )
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import (
     UNFINISHED_LIFETIME,
@@ -130,9 +130,9 @@ def run_cleanup(
         keys = tuple(info.key for info in garbage.objects)
         write = PendingCommit()
         check = _NothingNeeded(frozenset(keys))
-        transaction = Transaction(write, (), check, history or {}, deleted=keys)
+        change_set = ChangeSet(write, (), check, history or {}, deleted=keys)
         with write_intent(store, scope, write, "cleanup"):
-            done = commit(garbage.state, transaction, publish)
+            done = commit(garbage.state, change_set, publish)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)

@@ -20,7 +20,7 @@ from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import write_intent
@@ -105,7 +105,7 @@ def compact(
         operation: Operation = "compact" if extend is not None else "index"
         change = DatasetChange(base.uuid, operation, rebase, frozenset(), role)
         check = CubeCheck(state.scope.cube)
-        done = commit(state, Transaction(write, (change,), check, history or {}), publish)
+        done = commit(state, ChangeSet(write, (change,), check, history or {}), publish)
     return Compacted(
         base.uuid,
         done.entry.version,
@@ -198,5 +198,5 @@ def _extension(
         file_table=report.files,
         physical_schemas=(stored,),
     )
-    retained = WriteMode("files", compaction.files, verb="compact")
-    return AppendedFiles(place, retained, base, addition, report)
+    mode = WriteMode("files", compaction.files, verb="compact")
+    return AppendedFiles(place, mode, base, addition, report)

@@ -1,4 +1,4 @@
-"""Merges all segments of indices, and drops pairs of files that are gone.
+"""Merges all segments of indexes, and drops pairs of files that are gone.
 
 See docs/design/scale.md, Indexes in segments.
 """
@@ -53,7 +53,7 @@ class CompactedIndices:
 
 
 def to_compact(snapshot: Snapshot) -> tuple[str, ...]:
-    """Columns whose indices have more segments than they need."""
+    """Columns whose indexes have more segments than they need."""
     most = merge_segments.COMPACTED_PAIRS
     return tuple(
         name
@@ -65,7 +65,7 @@ def to_compact(snapshot: Snapshot) -> tuple[str, ...]:
 def compact_indices(
     place: IndexPlace, snapshot: Snapshot, columns: Collection[str], gone: pa.Table
 ) -> CompactedIndices:
-    """Write the indices on some columns as few segments, each with a range of values.
+    """Write the indexes on some columns as few segments, each with a range of values.
 
     `gone` has files that are about to go.
     """

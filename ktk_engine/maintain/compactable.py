@@ -84,7 +84,7 @@ class Compaction:
 
 
 def said_of_lists(indices: Sequence[str], scattered: bool) -> str:
-    """Say what is merged besides data files: the list of files, and indices."""
+    """Say what is merged besides data files: the list of files, and indexes."""
     parts = ["the list of files"] if scattered else []
     if indices:
         parts.append(f"the index on {', '.join(indices)}")
@@ -117,7 +117,7 @@ def find_compactions(
 
 
 def _with_indices(found: Compaction) -> Compaction:
-    """Merge indices as well: only on request, since large ones take long."""
+    """Merge indexes as well: only on request, since large ones take long."""
     snapshot = found.snapshot
     known = found.state.snapshot(found.uuid)  # as it is stored
     columns = tuple(snapshot.index_segments) if found.files.num_rows else to_compact(snapshot)

@@ -28,7 +28,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
@@ -163,8 +163,8 @@ def run_copy(
         )
         # A renaming must not add what was not copied.
         exact = plan.keeps_owner
-        transaction = Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact)
-        done = commit(target, transaction, None)
+        change_set = ChangeSet(write, changes, CubeCheck(scope.cube), said, exact=exact)
+        done = commit(target, change_set, None)
         for uuid, new in plan.datasets.items():
             _copy_schema(source.store, store, source.snapshot(uuid), new)
         warning = publish(done).warning
@@ -210,7 +210,7 @@ def _change(
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
-    """The copy, without indices; names of its files have the commit, in order of position."""
+    """The copy, without indexes; names of its files have the commit, in order of position."""
     files, count = snapshot.files, snapshot.file_table.num_rows
     folders = pc.replace_substring_regex(files["label"].combine_chunks(), r"(?s)[^/]*$", "")
     width = len(str(count))

@@ -1,4 +1,4 @@
-"""Builds and drops secondary indices, as one commit that touches no data file."""
+"""Builds and drops secondary indexes, as one commit that touches no data file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -34,11 +34,11 @@ from ktk_engine.types.type_class import role_problem
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Which indices to build or to drop."""
+    """Which indexes to build or to drop."""
 
     state: State  # the scope as it was planned on
     columns: Mapping[str, tuple[str, ...]]  # uuid -> columns; never empty
-    drop: bool  # whether the indices go
+    drop: bool  # whether the indexes go
 
     def __str__(self) -> str:
         scope = self.state.scope
@@ -55,7 +55,7 @@ def change_indexes(
     *,
     drop: bool = False,
 ) -> ChangeResult:
-    """Index columns of a cube or table, or drop their indices, in one commit.
+    """Index columns of a cube or table, or drop their indexes, in one commit.
 
     Without `dataset`, every dataset that has a column counts. A dimension column of the seed
     dataset without an index is recorded as suppressed, so that Kartothek does not miss the index.
@@ -114,10 +114,10 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     verb = "drop index on" if plan.drop else "index"
     columns = dict.fromkeys(c for names in plan.columns.values() for c in names)
     said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
-    transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
+    change_set = ChangeSet(write, changes, CubeCheck(scope.cube), said)
     operation = f"{verb} {', '.join(columns)} of {scope.name}"
     with state.reading(), write_intent(store, scope, write, operation, tuple(plan.columns)):
-        done = commit(state, transaction, publish)
+        done = commit(state, change_set, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 
@@ -177,7 +177,7 @@ def _suppressed(snapshot: Snapshot) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Dropped:
-    """Takes indices from a dataset."""
+    """Takes indexes from a dataset."""
 
     names: tuple[str, ...]
 
@@ -193,9 +193,9 @@ class _Dropped:
 
 @dataclass(frozen=True)
 class _Indexed:
-    """Gives indices to a dataset; called again each time another commit came first."""
+    """Gives indexes to a dataset; called again each time another commit came first."""
 
-    place: IndexPlace  # for files of indices
+    place: IndexPlace  # for files of indexes
     names: tuple[str, ...]
     # Column -> its index in the last attempt, its type, and the files in the index.
     known: dict[str, tuple[ColumnIndex, pa.DataType, pa.Table]] = field(default_factory=dict)

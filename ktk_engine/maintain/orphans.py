@@ -15,7 +15,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
@@ -51,24 +51,23 @@ def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
     commands report them.
     """
 
-    def ask(scope: LogScope) -> list[Orphan]:
+    def ask(item: tuple[LogScope, list[str]]) -> list[Orphan]:
         try:
-            return _of_scope(store, scope, nodes)
+            return _of_scope(resolve(store, *item), nodes)
         except KtkError:
             return []
 
-    found = ask_all(store, ask, present_scopes(store))
+    found = ask_all(store, ask, present_scopes(store).items())
     return sorted((orphan for some in found for orphan in some), key=lambda orphan: orphan.uuid)
 
 
-def _of_scope(store: ObjectStore, scope: LogScope, nodes: ProjectNodes) -> list[Orphan]:
-    state = resolve(store, scope)
+def _of_scope(state: State, nodes: ProjectNodes) -> list[Orphan]:
     found = []
     for uuid in state.datasets:
         builder = builder_of(state, uuid)
         if builder is None or builder.project != nodes.project or uuid in nodes.datasets:
             continue
-        found.append(Orphan(scope.name, uuid, builder))
+        found.append(Orphan(state.scope.name, uuid, builder))
     return found
 
 

@@ -17,7 +17,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.state import State, resolve

@@ -17,7 +17,7 @@ from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import write_intent
@@ -179,7 +179,7 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
     write = PendingCommit()
     with write_intent(state.store, state.scope, write, f"rename {state.scope.name}"):
         return commit(
-            state, Transaction(write, changes, history=history, exact=True), publish
+            state, ChangeSet(write, changes, history=history, exact=True), publish
         ).warning
 
 

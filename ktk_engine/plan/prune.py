@@ -128,7 +128,7 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
 def _index_hits(
     store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: MetadataCache
 ) -> tuple[list[IndexHits], str]:
-    """Ask the secondary indices which files hold values that fulfil conditions, each by itself."""
+    """Ask the secondary indexes which files hold values that fulfil conditions, each by itself."""
     hits: list[IndexHits] = []
     missing = set()
     for condition in conditions:

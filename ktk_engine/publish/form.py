@@ -85,6 +85,7 @@ class Form(Protocol):
     name: str  # in configurations
     title: str  # in messages
     record: str  # what is written next to the files, and follows the log
+    remedy: str  # kind of the remedy that publishes in it
 
     def folder(self, uuid: str) -> str:
         """Key of the folder with a dataset's record."""
@@ -101,7 +102,7 @@ class Form(Protocol):
         Raises a `PublishError` if the form cannot express the dataset.
         """
 
-    def check(self, snapshot: Snapshot) -> None:
+    def check(self, store: ObjectStore, snapshot: Snapshot) -> None:
         """Raise a `PublishError` if the form cannot express the dataset or shows other rows."""
 
     def difference(self, wanted: Wanted, present: Present) -> str:

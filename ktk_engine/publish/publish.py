@@ -63,14 +63,14 @@ def publish(done: Committed) -> Committed:
 
 def publish_head(store: ObjectStore, scope: LogScope) -> str:
     """Bring the published forms of a scope up to its head; returns a warning, as `publish` does."""
-    return _publish(store, scope, None, {}, (), ())[0]
+    return _publish(store, scope, None, None, (), ())[0]
 
 
 def _publish(
     store: ObjectStore,
     scope: LogScope,
     state: State | None,
-    known: Mapping[str, Snapshot],
+    known: Mapping[str, Snapshot] | None,
     removed: Collection[str],
     expired_keys: Collection[str],
 ) -> tuple[str, State | None]:
@@ -79,13 +79,15 @@ def _publish(
     Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
     reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
     opposite order. A cube without a seed dataset publishes nothing, and what another program wrote
-    since stays.
+    since stays. `known` are the snapshots of datasets whose forms may be behind, by key; None means
+    all.
     """
     if store.is_staged:
         return "", state  # staged: not public yet
     warning: str = ""
     try:
         state = state or resolve(store, scope)
+        known = _committed_snapshots(state) if known is None else known
         state.known.update(known)
         state = _publish_removals(drop_forms(state, removed))
         state.known.update(known)
@@ -106,6 +108,13 @@ def _publish(
     if state is None:
         return warning, None
     return joined("; ", filter(None, (warning, publish_forms(state, expired_keys)))), state
+
+
+def _committed_snapshots(state: State) -> dict[str, Snapshot]:
+    """The snapshots of all datasets that no other program changed, by key."""
+    others = [uuid for uuid, item in state.datasets.items() if item.problem or item.foreign]
+    state.snapshots_except([*others, *(u for u, i in state.datasets.items() if i.entry is None)])
+    return dict(state.known)
 
 
 def _publish_removals(state: State) -> State:

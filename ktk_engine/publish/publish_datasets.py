@@ -15,7 +15,7 @@ from ktk_engine.errors import (
     PublishError,
 )
 from ktk_engine.files.others.describe_files import describe_files
-from ktk_engine.log.change.transaction import DatasetChange, Rebase, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -64,14 +64,16 @@ def publish_datasets(
     """
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
-    wanted = {uuid: _wanted_formats(state.snapshot(uuid), formats) for uuid in uuids}
-    changed = {uuid: found for uuid, found in wanted.items() if _is_new(state, uuid, found)}
+    added = {uuid: _added_formats(state.snapshot(uuid), formats) for uuid in uuids}
+    wanted = {uuid: state.snapshot(uuid).published_as | added[uuid] for uuid in uuids}
+    changed = [uuid for uuid in uuids if _is_new(state, uuid, wanted[uuid])]
     for uuid in uuids:
         _check(state, uuid, wanted[uuid])
     if changed:
-        titles = titles_of({name for found in changed.values() for name in found})
+        titles = titles_of({name for uuid in changed for name in wanted[uuid]})
         said = f"publish as {titles.replace(' or ', ' and ')}"
-        _commit(state, changed, {"reason": said, **(history or {})})
+        rebases = {uuid: _rebase(store, added=added[uuid]) for uuid in changed}
+        _commit(state, rebases, {"reason": said, **(history or {})})
         state = resolve(store, state.scope)
     return [
         _published(state, uuid, form, publish_form(form, state, uuid))
@@ -81,10 +83,9 @@ def publish_datasets(
     ]
 
 
-def _wanted_formats(snapshot: Snapshot, formats: Sequence[str]) -> tuple[str, ...]:
-    """A dataset's formats after `formats` were requested."""
-    wanted = snapshot.published_as.union(formats) or _DEFAULT
-    return tuple(name for name in FORMATS if name in wanted)
+def _added_formats(snapshot: Snapshot, formats: Sequence[str]) -> frozenset[str]:
+    """What a dataset gets if `formats` are requested: without any, the default if it has none."""
+    return frozenset(formats or (() if snapshot.published_as else _DEFAULT))
 
 
 def titles_of(formats: Collection[str]) -> str:
@@ -116,15 +117,12 @@ def stop_publishing(
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
     ended = [form for form in FORMS if not formats or form.name in formats]
-    gone = {form.name for form in ended}
-    changed = {
-        uuid: tuple(sorted(published - gone))
-        for uuid in uuids
-        if (published := state.snapshot(uuid).published_as) & gone
-    }
+    gone = frozenset(form.name for form in ended)
+    changed = [uuid for uuid in uuids if state.snapshot(uuid).published_as & gone]
     if changed:
         said = f"publish as {titles_of(formats)} no more"
-        _commit(state, changed, {"reason": said, **(history or {})})
+        rebases = dict.fromkeys(changed, _rebase(store, ended=gone))
+        _commit(state, rebases, {"reason": said, **(history or {})})
     deleted = {uuid for uuid in uuids for form in ended if form.delete(store, uuid)}
     newest = resolve(store, state.scope)
     for uuid in deleted & set(newest.datasets):
@@ -149,12 +147,12 @@ def check_publishing(
         if not formats or form.name in formats
     ]
     if not found:
-        how = "publish_iceberg" if "iceberg" in formats else "publish"
+        asked = [form for form in FORMS if form.name in (formats or _DEFAULT)]
         raise PublishError(
             Message(
                 f"{name} is not published as {titles_of(formats)}. To publish it, and every "
                 "commit from now on: ",
-                Remedy(how, name=name),
+                Remedy(asked[-1].remedy, name=name),
             )
         )
     return [_checked(state, uuid, form) for uuid, form in found]
@@ -223,7 +221,7 @@ def _published(
     return Published(dataset, uuid, form.name, version, format_version, problem)
 
 
-def _is_new(state: State, uuid: str, formats: Sequence[str]) -> bool:
+def _is_new(state: State, uuid: str, formats: Collection[str]) -> bool:
     """Whether a commit has to record that a dataset is published, or what its files hold."""
     snapshot, item = state.snapshot(uuid), state.datasets[uuid]
     return (
@@ -234,7 +232,7 @@ def _is_new(state: State, uuid: str, formats: Sequence[str]) -> bool:
     )
 
 
-def _check(state: State, uuid: str, formats: Sequence[str]) -> None:
+def _check(state: State, uuid: str, formats: Collection[str]) -> None:
     """Refuse what a format cannot express, before anything is written."""
     if problem := state.datasets[uuid].problem:
         raise ForeignWriterError(Message(problem, ". Nothing was written."))
@@ -244,7 +242,7 @@ def _check(state: State, uuid: str, formats: Sequence[str]) -> None:
         if form.name not in formats:
             continue
         try:
-            form.check(snapshot)
+            form.check(state.store, snapshot)
         except PublishError as error:
             as_it_is = " as it is" if entry else ""
             raise PublishError(
@@ -256,26 +254,29 @@ def _check(state: State, uuid: str, formats: Sequence[str]) -> None:
             ) from error
 
 
-def _commit(
-    state: State, formats: Mapping[str, tuple[str, ...]], history: Mapping[str, str]
-) -> None:
+def _rebase(
+    store: ObjectStore,
+    added: frozenset[str] = frozenset(),
+    ended: frozenset[str] = frozenset(),
+) -> Rebase:
+    """Change the formats in which a dataset is published, whatever others change meanwhile."""
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
+        formats = sorted((base.published_as | added) - ended)
+        (known,) = describe_files(store, [base]) if formats else (base,)
+        return replace(known, properties={**known.properties, PUBLISH: formats})
+
+    return rebase
+
+
+def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, str]) -> None:
     """Commit the formats in which datasets are published."""
     store, scope, write = state.store, state.scope, PendingCommit()
-
-    def rebase_to(wanted: tuple[str, ...]) -> Rebase:
-        def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-            if base is None:
-                raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
-            (known,) = describe_files(store, [base]) if wanted else (base,)
-            return replace(known, properties={**known.properties, PUBLISH: list(wanted)})
-
-        return rebase
-
     changes = tuple(
-        DatasetChange(
-            u, "properties", rebase_to(wanted), frozenset(), role_of(scope, state.snapshot(u))
-        )
-        for u, wanted in formats.items()
+        DatasetChange(u, "properties", rebase, frozenset(), role_of(scope, state.snapshot(u)))
+        for u, rebase in rebases.items()
     )
-    with write_intent(store, scope, write, f"publish {', '.join(formats)}"):
-        commit(state, Transaction(write, changes, history=history), publish)
+    with write_intent(store, scope, write, f"publish {', '.join(rebases)}"):
+        commit(state, ChangeSet(write, changes, history=history), publish)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -65,4 +65,4 @@ def publish_documents(
     reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
     said = {"reason": reason, **(history or {})}
     with write_intent(store, state.scope, write, f"{reason}: {name}"):
-        return commit(state, Transaction(write, changes, history=said), publish).warning
+        return commit(state, ChangeSet(write, changes, history=said), publish).warning

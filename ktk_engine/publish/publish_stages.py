@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktk_engine.errors import KtkError
+from ktk_engine.log.change.change_set import ChangeSet, Check, DatasetChange
 from ktk_engine.log.change.reads import Reads, joined_reads
-from ktk_engine.log.change.transaction import Check, DatasetChange, Transaction
 from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
@@ -32,19 +32,19 @@ class _Publication:
 
     store: StagedStore
     base: State  # the scope as they found it, in the public store
-    transaction: Transaction  # all of them
+    change_set: ChangeSet  # all of them
 
     @property
     def scope(self) -> LogScope:
         return self.base.scope
 
     def checked(self) -> _Publication:
-        return replace(self, base=check_commit(self.base, self.transaction))
+        return replace(self, base=check_commit(self.base, self.change_set))
 
     def commit(self) -> Committed:
-        store, write = self.base.store, self.transaction.write
+        store, write = self.base.store, self.change_set.write
         with write_intent(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
-            return commit(self.base, self.transaction, None)
+            return commit(self.base, self.change_set, None)
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
@@ -96,7 +96,7 @@ def _statuses(
     store: StagedStore, publications: Sequence[_Publication]
 ) -> dict[LogScope, CommitStatus]:
     return {
-        item.scope: item.transaction.write.status for item in publications if item.store is store
+        item.scope: item.change_set.write.status for item in publications if item.store is store
     }
 
 
@@ -104,27 +104,27 @@ def _publications(store: StagedStore) -> list[_Publication]:
     found = []
     for commits in store.commits.values():
         base = replace(commits[0].head, store=store.beneath)
-        transaction = _one_transaction(commits, base)
-        if transaction.changes:
-            found.append(_Publication(store, base, transaction))
+        change_set = _one_change_set(commits, base)
+        if change_set.changes:
+            found.append(_Publication(store, base, change_set))
     return found
 
 
-def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transaction:
-    """All commits to a scope as one transaction."""
+def _one_change_set(commits: Sequence[StagedCommit], base: State) -> ChangeSet:
+    """All commits to a scope as one change set."""
     changes: dict[str, DatasetChange] = {}
-    for change in (change for item in commits for change in item.transaction.changes):
+    for change in (change for item in commits for change in item.change_set.changes):
         known = changes.get(change.uuid)
         changes[change.uuid] = joined(known, change) if known else change
     seen = (item for item in changes.values() if item.rebase or item.uuid in base.datasets)
-    transactions = [item.transaction for item in commits]
-    return Transaction(
+    change_sets = [item.change_set for item in commits]
+    return ChangeSet(
         PendingCommit(),
         tuple(seen),
-        _all_checks([item.check for item in transactions]),
-        _one_history([item.history for item in transactions]),
-        exact=any(item.exact for item in transactions),
-        reads=_seen_by_all(joined_reads(item.reads for item in transactions)),
+        _all_checks([item.check for item in change_sets]),
+        _one_history([item.history for item in change_sets]),
+        exact=any(item.exact for item in change_sets),
+        reads=_seen_by_all(joined_reads(item.reads for item in change_sets)),
     )
 
 

@@ -144,7 +144,7 @@ def check_form(form: Form, state: State, uuid: str) -> str:
     Raises a `PublishError` if the form cannot express what is committed.
     """
     wanted = Wanted.of(state, uuid)
-    form.check(wanted.snapshot)
+    form.check(wanted.store, wanted.snapshot)
     present = form.read(state.store, uuid)
     if present.broken or present.version < 0:
         return present.broken or f"it has no {form.record}"

@@ -1,4 +1,4 @@
-"""Secondary indices as other programs read them: one file per column."""
+"""Secondary indexes as other programs read them: one file per column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types that a dataset's files have, for forms that publish these files.
+"""What is known of a dataset's files, for forms that publish these files: types, sizes, counts.
 
 Files are published as they are. So a column has the type that its files have, not the container of
 its class. See docs/design/files-and-commits.md, Published forms.
@@ -17,7 +17,7 @@ from ktk_engine.errors import PublishError
 from ktk_engine.formatting import counted
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, NULLS_PREFIX, Snapshot
-from ktk_engine.types.type_class import class_name, unwrap
+from ktk_engine.types.type_class import class_name, is_nested, unwrap
 
 # Types that Delta and Iceberg call by the same names.
 PLAIN_TYPES = (
@@ -61,6 +61,24 @@ def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
             )
         )
     return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
+
+
+def check_measured(snapshot: Snapshot, *columns: str) -> None:
+    """Raise a `PublishError` if a measure of a file is unknown: `rows` or `bytes`."""
+    if any(snapshot.file_column(name).null_count for name in columns):
+        raise PublishError(
+            Message(
+                "the size of files of another program is not recorded yet: ",
+                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
+            )
+        )
+
+
+def counted_columns(snapshot: Snapshot, most: int) -> list[str]:
+    """The columns whose statistics are published: plain ones in files, dimension columns first."""
+    keys, dimensions = snapshot.partition_keys, snapshot.dimension_columns
+    found = [f.name for f in snapshot.schema if f.name not in keys and not is_nested(f.type)]
+    return sorted(found, key=lambda name: name not in dimensions)[:most]
 
 
 def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataType]:

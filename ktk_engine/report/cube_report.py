@@ -1,4 +1,4 @@
-"""The contents of a report of a cube or table, from documents, indices and listings."""
+"""The contents of a report of a cube or table, from documents, indexes and listings."""
 
 from __future__ import annotations
 

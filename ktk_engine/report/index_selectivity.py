@@ -1,4 +1,4 @@
-"""The selectivity of secondary indices."""
+"""The selectivity of secondary indexes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class IndexSelectivity:
 def index_selectivity(
     store: ObjectStore, dataset: str, snapshot: Snapshot
 ) -> list[IndexSelectivity]:
-    """Read the indices of a dataset; raises a `FormatError` if a file is damaged."""
+    """Read the indexes of a dataset; raises a `FormatError` if a file is damaged."""
     files, found = snapshot.file_table.num_rows, []
     for column in sorted(snapshot.with_index):
         counts = _files_a_value(store, snapshot, column)

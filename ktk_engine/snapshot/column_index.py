@@ -38,13 +38,13 @@ def index_of(snapshot: Snapshot, column: str) -> ColumnIndex | None:
 
 
 def indices_of(snapshot: Snapshot) -> dict[str, ColumnIndex]:
-    """All secondary indices of a dataset, by column."""
+    """All secondary indexes of a dataset, by column."""
     found = {name: index_of(snapshot, name) for name in snapshot.with_index}
     return {name: index for name, index in found.items() if index is not None}
 
 
 def with_indices(snapshot: Snapshot, indices: Mapping[str, ColumnIndex]) -> Snapshot:
-    """The dataset with these secondary indices instead of its own."""
+    """The dataset with these secondary indexes instead of its own."""
     files = {name: item for name, item in indices.items() if item.segments is None}
     return replace(
         snapshot,

@@ -55,7 +55,7 @@ NULL_FOLDERS = "null_folders"
 # their rows.
 LEFT_OUT = "left_out"
 # Property: columns of text or bytes that other programs have in Arrow's large layout. Programs
-# that append there compare schemas and indices with it.
+# that append there compare schemas and indexes with it.
 LARGE = "large"
 _LARGEST_DERIVED = 256 * 1024 * 1024
 
@@ -171,7 +171,7 @@ class Snapshot:
 
     @property
     def indexed_columns(self) -> frozenset[str]:
-        """Columns by whose values files can be pruned: partition columns and secondary indices."""
+        """Columns by whose values files can be pruned: partition columns and secondary indexes."""
         return frozenset(self.partition_keys) | frozenset(self.with_index)
 
     @property
@@ -181,7 +181,7 @@ class Snapshot:
 
     @property
     def index_keys(self) -> tuple[str, ...]:
-        """Keys of all files of its secondary indices."""
+        """Keys of all files of its secondary indexes."""
         segments = (item.key for items in self.index_segments.values() for item in items)
         return (*self.indices.values(), *segments)
 

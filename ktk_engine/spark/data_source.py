@@ -73,6 +73,11 @@ class KtkDataSource(datasource.DataSource):
     """
 
     _version: int | None = None
+    _columns: pa.Schema | None = None  # of that version
+    _loaded: LoadedCube | LoadedTable | None = None  # that version, in the process that opened it
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loaded": None}
 
     @classmethod
     def name(cls) -> str:
@@ -82,7 +87,9 @@ class KtkDataSource(datasource.DataSource):
     def schema(self) -> StructType:
         """Give the columns in Spark's types; the reader uses the same version."""
         loaded = self._address.open()
-        self._version = loaded.state.version or None  # 0: another program wrote it
+        if loaded.state.version:  # else another program wrote it
+            self._version, self._columns = loaded.state.version, loaded.schema
+            self._loaded = loaded
         return spark_schema(loaded.schema)
 
     def reader(self, schema: StructType) -> KtkReader:
@@ -90,7 +97,7 @@ class KtkDataSource(datasource.DataSource):
         address = self._address
         if self._version is not None:
             address = replace(address, version=self._version, timestamp=None)
-        return KtkReader(address)
+        return KtkReader(address, self._columns, self._loaded)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Refuse to write."""
@@ -117,13 +124,24 @@ class KtkDataSource(datasource.DataSource):
 
 
 class KtkReader(datasource.DataSourceReader):
-    """Plans and reads one use of a relation; workers get a copy."""
+    """Plans and reads one use of a relation; workers get a copy, without what is known of it."""
 
-    def __init__(self, address: _Address) -> None:
+    def __init__(
+        self,
+        address: _Address,
+        columns: pa.Schema | None = None,
+        loaded: LoadedCube | LoadedTable | None = None,
+    ) -> None:
         self._address = address
         self._condition: Condition = TrueCondition()
-        self._schema: pa.Schema = address.open().schema
+        if columns is None:
+            loaded = address.open()
+            columns = loaded.schema
+        self._loaded, self._schema = loaded, columns
         self._target = arrow_schema(spark_schema(self._schema))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loaded": None}
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Note filters; Spark checks each row again."""
@@ -132,7 +150,7 @@ class KtkReader(datasource.DataSourceReader):
 
     def partitions(self) -> Sequence[datasource.InputPartition]:
         """Plan, and give the tasks."""
-        loaded = self._address.open()
+        loaded = self._loaded or self._address.open()
         with loaded.state.reading():
             plan = loaded.answer(CubeQuery(self._schema.names, self._condition))
             found = tasks(self._address.store, FooterCache(), plan, workers=_TASKS)

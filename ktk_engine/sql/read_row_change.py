@@ -194,7 +194,7 @@ def _column(reader: Reader, relation: Name, alias: str) -> str:
     found = reader.name()
     if found.key[:-1] not in ((), Name([alias]).key, relation.key):
         _refuse(
-            f"`{found}` is no column of the table: assign to a whole column, also where "
+            f"`{found}` is not a column of the table: assign to the whole column, even if "
             "only a field of a struct changes (named_struct(...))"
         )
     return found[-1]

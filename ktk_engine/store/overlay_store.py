@@ -157,16 +157,17 @@ class OverlayStore(ObjectStore):
         A folder whose objects were all deleted here is still listed.
         """
         below = f"{folder}/" if folder else ""
-        listed = self.beneath.list_names(folder, prefix, since)
         with self._lock:
             changed, cut = dict(self._changed), dict(self._cut)
+        own = {key: data for key, (data, _) in changed.items() if key.startswith(below)}
+        # Each change hides one name at most. What is cut comes last.
+        wanted = None if at_most is None else at_most + len(own)
+        listed = self.beneath.list_names(folder, prefix, since, wanted)
         names = {
-            name
-            for name in listed
-            if below + name not in changed and not _is_cut(below + name, cut)
+            name for name in listed if below + name not in own and not _is_cut(below + name, cut)
         }
-        for key, (data, _) in changed.items():
-            if data is not None and key.startswith(below):
+        for key, data in own.items():
+            if data is not None:
                 name, slash, _ = key[len(below) :].partition("/")
                 if name.startswith(prefix) and name + slash >= since:
                     names.add(name + slash)

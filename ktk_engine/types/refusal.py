@@ -12,8 +12,8 @@ REFUSED_UNCOMMITTED = "was refused (nothing was committed)"
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A problem of rows."""
+class WriteProblem:
+    """What is wrong with a write."""
 
     reason: object  # what is wrong, as a sentence
     fix: object  # what to do about it, as a sentence: text, remedy or message

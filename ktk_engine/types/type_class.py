@@ -245,7 +245,7 @@ def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
     """Say why a column of a type cannot have a role; None if it can.
 
     Values of these columns are compared, sorted and looked up, so nested types and null are out.
-    Decimals have no role, and times are neither dimensions nor indices, because Kartothek has no
+    Decimals have no role, and times are neither dimensions nor indexes, because Kartothek has no
     index for them. Bool, float, binary, dates and timestamps with a zone may have every role
     (decision 4 restores them from paths).
     Source: Kartothek 5.3.0, `IndexBase.normalize_value` and its write functions.

@@ -29,7 +29,7 @@ def change_by_statement(
     session: SqlSession, store: ObjectStore, found: Relation, statement: Statement
 ) -> WriteResult | None:
     """Delete, update or merge rows in one commit; None if no row changes."""
-    from ktk_engine.change.change_rows import Wanted, change_rows
+    from ktk_engine.change.change_rows import BoundChange, change_rows
 
     command = statement.command
     assert isinstance(command, ChangeRows)
@@ -40,10 +40,10 @@ def change_by_statement(
         )
     written = command.change
 
-    def wanted() -> Wanted:
+    def wanted() -> BoundChange:
         change = _bound(session, statement, written)
         query = f"{change.ctes} select * from {change.using}"
-        return Wanted(change, session.sql(query) if change.using else None)
+        return BoundChange(change, session.sql(query) if change.using else None)
 
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
     context = WriteContext({**statement_history(), "reason": _reason(written)})

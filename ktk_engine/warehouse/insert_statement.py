@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.catalog.catalog import Relation
-    from ktk_engine.change.change_rows import Wanted
+    from ktk_engine.change.change_rows import BoundChange
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.interface import ObjectStore
 
@@ -95,9 +95,9 @@ class _Prepared:
             wanted = self.given.map(self.replacing_on)
             return change_rows(scanner, Target.of(self.snapshot), wanted, context)
         own = rows.depending_on(self.store, target.uuid)
-        return build_from(self.store, own, target, context, self.retained())
+        return build_from(self.store, own, target, context, self.mode())
 
-    def retained(self) -> WriteMode | None:
+    def mode(self) -> WriteMode | None:
         """Which old rows stay; None for no change."""
         if not self.command.overwrite:
             return WriteMode("append")
@@ -110,9 +110,9 @@ class _Prepared:
         fixed = sum(map(bool, self.command.partition.values()))
         return mode == "dynamic" and fixed < len(self.snapshot.partition_keys)
 
-    def replacing_on(self, given: _Given) -> Wanted:
+    def replacing_on(self, given: _Given) -> BoundChange:
         """A merge with each new row twice: one deletes what it matches, the other is inserted."""
-        from ktk_engine.change.change_rows import Wanted
+        from ktk_engine.change.change_rows import BoundChange
         from ktk_engine.spark.write.rows_to_insert import rows_twice
 
         source = self.command.source or _NEW_ROWS
@@ -125,7 +125,7 @@ class _Prepared:
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert", new, values))
         on = f"not {new} and ({self.command.replace_on}\n)"
         change = RowChange("merge", self.command.alias, clauses, source, on=on)
-        return Wanted(change, rows_twice(given.query, _IS_NEW))
+        return BoundChange(change, rows_twice(given.query, _IS_NEW))
 
 
 @dataclass(frozen=True)

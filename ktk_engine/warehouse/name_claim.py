@@ -100,7 +100,7 @@ def check_staged_names(stage: StagedStore) -> None:
         change.uuid: change
         for commits in stage.commits.values()
         for item in commits
-        for change in item.transaction.changes
+        for change in item.change_set.changes
     }
     views = {view_name(key.rpartition("/")[2]) for key in stage.held_back(f"{VIEW_FOLDER}/")}
 

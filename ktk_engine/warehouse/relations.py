@@ -16,8 +16,8 @@ from ktk_engine.catalog.catalog import (
     cube_state,
     find_relation,
     list_relations,
-    place_beside,
     read_view,
+    resolve_place,
 )
 from ktk_engine.catalog.view import (
     ViewDocument,
@@ -118,7 +118,7 @@ class Relations:
         """
 
         def state_in(place: str) -> State:
-            where = place_beside(schema, place) if place else schema
+            where = resolve_place(schema, place) if place else schema
             return resolved(self.store_of(where), cube_scope(view.cube))
 
         return cube_state(view, state_in)
@@ -140,7 +140,7 @@ class Relations:
             shown = shown_by(view.sql) if view is not None and view.kind == "view" else None
             if shown is None:
                 return found
-            schema, name = place_beside(schema, shown[0]), shown[1]
+            schema, name = resolve_place(schema, shown[0]), shown[1]
         return found
 
     def view(self, schema: str, name: str) -> ViewDocument | None:

@@ -34,8 +34,8 @@ from ktk_engine.write.write_mode import WriteMode
 class AppendedFiles:
     """Puts new files on top of a snapshot; called again each time another commit came first."""
 
-    place: IndexPlace  # for files of indices
-    retained: WriteMode
+    place: IndexPlace  # for files of indexes
+    mode: WriteMode
     started: Snapshot  # the dataset as this write found it
     addition: Snapshot  # the new files, as a dataset of their own
     report: WriteReport  # of the tasks, about the new files' values
@@ -54,8 +54,8 @@ class AppendedFiles:
                 f"Dataset {self.addition.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
             )
-        self.retained.check_unchanged(self.place.store, self.started, base, self.addition)
-        gone = self.retained.removed(base, self.addition)
+        self.mode.check_unchanged(self.place.store, self.started, base, self.addition)
+        gone = self.mode.removed(base, self.addition)
         wanted = base.with_index if self.indexes is None else self.indexes
         indices = {
             name: self._index(base, name, gone, attempt)
@@ -137,7 +137,7 @@ def _kept(base: Snapshot, gone: pa.Table) -> pa.Table:
 
 
 def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
-    """Put the files of an addition after those that stay; indices stay as they are."""
+    """Put the files of an addition after those that stay; indexes stay as they are."""
     physical, places = _joined(base.physical_schemas, addition.physical_schemas)
     added = _renumbered(addition.files, places)
     return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)

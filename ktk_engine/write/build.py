@@ -19,12 +19,12 @@ def build(
     frame: Rows,
     target: Target,
     context: WriteContext = NO_CONTEXT,
-    retained: WriteMode | None = None,
+    mode: WriteMode | None = None,
     state: State | None = None,
 ) -> WriteResult:
     """Write rows as the content of a dataset, or add them to it; an error commits nothing.
 
-    Without `retained` the dataset is rebuilt. Rows that were computed from a `state` raise a
+    Without `mode` the dataset is rebuilt. Rows that were computed from a `state` raise a
     `CommitConflictError` if another commit came since, and a `VersionGoneError` if a clean-up has
     removed it. Rows that break a rule raise a `TypeClassError`, a `DataError` or a
     `ConsistencyError`.
@@ -34,11 +34,11 @@ def build(
         frame,
         target,
         state,
-        keeps_rows=retained is not None,
+        keeps_rows=mode is not None,
         full_refresh=context.full_refresh,
-        beside=context.beside,
+        elsewhere=context.elsewhere,
     )
-    checked = check_write(schema_of(frame), target, state, retained, context)
+    checked = check_write(schema_of(frame), target, state, mode, context)
     return write_rows(checked, frame)
 
 
@@ -47,7 +47,7 @@ def build_from(
     source: Source[Rows],
     target: Target,
     context: WriteContext = NO_CONTEXT,
-    retained: WriteMode | None = None,
+    mode: WriteMode | None = None,
 ) -> WriteResult:
     """Build as `build` does, and again after a conflict if the source has read the dataset.
 
@@ -55,7 +55,7 @@ def build_from(
     """
 
     def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
-        return build(store, rows, target, context, retained, state)
+        return build(store, rows, target, context, mode, state)
 
     may_vanish = bool(context.rebuilt())
     return retry_write_on_conflict(

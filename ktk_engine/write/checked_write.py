@@ -18,6 +18,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import WriteMode
@@ -29,7 +30,7 @@ class CheckedWrite:
 
     target: Target
     state: State  # what the rows were computed from; its store is written to
-    retained: WriteMode | None  # what stays of the old content; None: rebuild
+    mode: WriteMode | None  # what stays of the old content; None: rebuild
     gate: ValidatedWrite
     history: Mapping[str, str]  # of the commit, for the log
     claimed: str  # whose dataset is taken over, as a note; else empty
@@ -38,33 +39,33 @@ class CheckedWrite:
     @property
     def base(self) -> Snapshot | None:
         """The dataset that rows are added to; None if it is rebuilt."""
-        return self.state.snapshot(self.target.uuid) if self.retained else None
+        return self.state.snapshot(self.target.uuid) if self.mode else None
 
 
 def check_write(
     schema: pa.Schema,
     target: Target,
     state: State,
-    retained: WriteMode | None,
+    mode: WriteMode | None,
     context: WriteContext,
 ) -> CheckedWrite:
     """Check a write before it has any file.
 
-    A dataset that does not exist is built, whatever `retained` says. Raises a `TypeClassError`, a
+    A dataset that does not exist is built, whatever `mode` says. Raises a `TypeClassError`, a
     `ConfigurationError` if columns or layout do not fit, and a `ConsistencyError` if another node
     builds the dataset or the cube's datasets would not fit together.
     """
     if target.uuid not in state.datasets:
-        retained = None
-    keeps_rows, full_refresh = retained is not None, context.full_refresh
+        mode = None
+    keeps_rows, full_refresh = mode is not None, context.full_refresh
     check_configured(target, schema)
     claimed = check_ownership(target, state, keeps_rows, full_refresh)
     gate = _passed_gate(schema, target, state.snapshots_by_id(), context, keeps_rows)
-    if retained is not None:
-        _check_old_values(state.snapshot(target.uuid), retained, gate)
+    if mode is not None:
+        _check_old_values(state.snapshot(target.uuid), mode, gate)
     for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
         _check_known(target, key, names, gate.committed.names)
-    return CheckedWrite(target, state, retained, gate, context.history, claimed, context.reads)
+    return CheckedWrite(target, state, mode, gate, context.history, claimed, context.reads)
 
 
 def _passed_gate(
@@ -79,11 +80,11 @@ def _passed_gate(
     Of these, only misfits leave the cube, in the commit of this write: what is committed always
     fits.
     """
-    beside = {name: item for name, item in context.beside.items() if name not in own}
+    elsewhere = {name: item for name, item in context.elsewhere.items() if name not in own}
 
     def passed(datasets: Mapping[str, Snapshot]) -> ValidatedWrite:
         return validate_write(
-            target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, beside
+            target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, elsewhere
         )
 
     def fits(name: str) -> bool:
@@ -131,7 +132,7 @@ class Planned:
 
     target: Target
     schema: pa.Schema  # of the new rows
-    retained: WriteMode | None  # what stays of the old content; None: new or replaced
+    mode: WriteMode | None  # what stays of the old content; None: new or replaced
 
 
 def check_writes(
@@ -142,27 +143,27 @@ def check_writes(
     Each is checked against the datasets as the writes before it leave them; the seed dataset comes
     first.
     """
-    replaced = {write.target.uuid: None for write in writes if write.retained is None}
+    replaced = {write.target.uuid: None for write in writes if write.mode is None}
     state, checked = state.with_staged(replaced), []
     for write in sorted(writes, key=lambda item: item.target.role != "seed"):
-        found = check_write(write.schema, write.target, state, write.retained, context)
+        found = check_write(write.schema, write.target, state, write.mode, context)
         checked.append(found)
         state = state.with_staged({write.target.uuid: found.gate.candidate})
     return checked
 
 
-def _check_old_values(base: Snapshot, retained: WriteMode, gate: ValidatedWrite) -> None:
+def _check_old_values(base: Snapshot, mode: WriteMode, gate: ValidatedWrite) -> None:
     """Refuse a new column if files that stay have old values of a dropped column of its name."""
-    new = set(gate.committed.names) - set(base.schema.names)
+    new = {*map(Identifier, gate.committed.names)}.difference(map(Identifier, base.schema.names))
     if not new:
         return
     kept = pa.repeat(pa.scalar(True), base.file_table.num_rows)
-    if retained.replaced is not None:
-        replaced = retained.replaced["label"].combine_chunks()
+    if mode.replaced is not None:
+        replaced = mode.replaced["label"].combine_chunks()
         kept = pc.invert(pc.is_in(base.file_column("label"), value_set=replaced))
     used = pc.unique(base.file_column("physical").filter(kept).drop_null()).to_pylist()
-    stored = {name for place in used for name in base.physical_schemas[place].names}
-    if found := sorted(new & stored):
+    stored = {Identifier(n) for place in used for n in base.physical_schemas[place].names}
+    if found := sorted(str(name) for name in new if name in stored):
         name = readable_identifier(found[0])
         raise ConfigurationError(
             Message(

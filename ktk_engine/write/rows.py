@@ -77,14 +77,14 @@ def as_stored(
     *,
     keeps_rows: bool,
     full_refresh: bool = False,
-    beside: Mapping[str, Snapshot] | None = None,
+    elsewhere: Mapping[str, Snapshot] | None = None,
 ) -> tuple[Rows, Target]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
-    Fields of structs get the stored order. `beside` has the cube's datasets in other stores, by id.
-    See `stored_names`.
+    Fields of structs get the stored order. `elsewhere` has the cube's datasets in other stores, by
+    id. See `stored_names`.
     """
-    columns, datasets = names_of_columns(rows), {**(beside or {}), **state.snapshots_by_id()}
+    columns, datasets = names_of_columns(rows), {**(elsewhere or {}), **state.snapshots_by_id()}
     names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
     rows = renamed(rows, names)
     target = spelled(target, [names.get(name, name) for name in columns])

@@ -21,12 +21,12 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import ValidatedWrite
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
-from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
@@ -93,23 +93,23 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
 
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
     """Verify the constraints on the written files; the commit depends on what was read for it."""
-    constraints, retained, base = write.target.constraints, write.retained, write.base
+    constraints, mode, base = write.target.constraints, write.mode, write.base
     if not constraints or isinstance(rows, ArrowRows):
         return write  # a table's rows are not in Spark: see `check_constraints`
     from ktk_engine.write.verify_constraints import verify_constraints
 
     kept = None
-    if retained is not None and base is not None:
-        gone = retained.removed(base, addition)
+    if mode is not None and base is not None:
+        gone = mode.removed(base, addition)
         kept = base.changed(gone, gone.slice(0, 0))
     reads = verify_constraints(write.state.store, rows, constraints, addition, kept)
-    if retained is None:
+    if mode is None:
         return write
-    return replace(write, retained=replace(retained, reads=(*retained.reads, *reads)))
+    return replace(write, mode=replace(mode, reads=(*mode.reads, *reads)))
 
 
 def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
-    """What became of the indices of a dataset that keeps files."""
+    """What became of the indexes of a dataset that keeps files."""
     if base is None:
         return []
     known, wanted = set(base.with_index), set(job.index_columns)
@@ -122,10 +122,10 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
 
 def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
     """The number of rows in replaced files, if known: other writers' files do not tell it."""
-    retained, base = write.retained, write.base
-    if retained is None or base is None:
+    mode, base = write.mode, write.base
+    if mode is None or base is None:
         return 0
-    return int(pc.sum(retained.removed(base, addition)["rows"]).as_py() or 0)
+    return int(pc.sum(mode.removed(base, addition)["rows"]).as_py() or 0)
 
 
 def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
@@ -165,7 +165,7 @@ def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
 
 
 def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
-    """Describe the new files as a dataset of their own, without indices."""
+    """Describe the new files as a dataset of their own, without indexes."""
     target, now = write.target, job.store.now()
     metadata = {**target.metadata, "creation_time": now.replace(tzinfo=None).isoformat()}
     if target.cube:
@@ -190,16 +190,16 @@ def _change(
     write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
 ) -> DatasetChange:
     """Replace all of the dataset, or add to what is there."""
-    target, retained, base = write.target, write.retained, write.base
+    target, mode, base = write.target, write.mode, write.base
     folder = write.state.scope.segment_folder(job.commit)
     place = IndexPlace(job.store, target.uuid, job.name, folder)
-    if retained is not None and base is not None:
+    if mode is not None and base is not None:
         # The configuration cannot name a column that the new rows lack: its index stays.
         others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
-        extend = AppendedFiles(place, retained, base, addition, report, indexes, target.metadata)
-        touched = retained.touched(addition)
-        change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
+        extend = AppendedFiles(place, mode, base, addition, report, indexes, target.metadata)
+        touched = mode.touched(addition)
+        change = DatasetChange(target.uuid, mode.operation, extend, touched, target.role)
         return _claimed(change, target)
     large = base.large_columns if base is not None else ()
     built = with_indices(
@@ -251,7 +251,7 @@ def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
 
 
 _REASONS = {
-    "duplicate": "{repeat} a cell, which {columns} must address uniquely",
+    "duplicate": "{repeat} a cell: each cell ({columns}) may occur only once",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
     "calendar": "{have} a date or time in {columns} outside of the years 1 to 9999 or of a day",
     "path": "{have} a value in {columns} that is too long for a path, which has each value of a "
@@ -280,5 +280,5 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
             type=item.type,
         )
         fix = _FIXES.get(item.rule) or Remedy(_REMEDIES[item.rule], column=item.column)
-        problems.append(Problem(f"{reason}.", fix, item.example, item.error))
+        problems.append(WriteProblem(f"{reason}.", fix, item.example, item.error))
     return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.reads import joined_reads
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -95,9 +95,9 @@ class Staging:
             self._note_foreign(changes)
         check = CubeCheck(self.base.scope.cube)
         reads = joined_reads(rows.write.reads for rows in self._rows)
-        transaction = Transaction(self._pending, changes, check, history, reads=reads)
+        change_set = ChangeSet(self._pending, changes, check, history, reads=reads)
         with doing("committing"):
-            self.done = commit(self.base, transaction, publish)
+            self.done = commit(self.base, change_set, publish)
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Log what only another program's document says, before a part of it goes.
@@ -111,7 +111,7 @@ class Staging:
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
         history = {**self.history, "reason": f"to remove {names}"}
         with write_intent(base.store, base.scope, write, f"adopt {base.scope.name}"):
-            commit(base, Transaction(write, (), history=history), publish)
+            commit(base, ChangeSet(write, (), history=history), publish)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ class WriteContext:
     full_refresh: bool = False  # the dataset is rebuilt: column classes may change
     reads: Reads = NOTHING_READ  # as `retry_write_on_conflict` noted them
     # The cube's datasets in other stores, by id: the write has to fit them, and they stay.
-    beside: Mapping[str, Snapshot] = field(default_factory=dict)
+    elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
     # Ids of the cube's datasets that the run is yet to replace: misfits among them leave the cube.
     rebuilt: Callable[[], Collection[str]] = tuple
 

@@ -6,22 +6,30 @@ python -m tests.connect.client <scenario> <address> <folder>
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark  # noqa: F401
+from pyspark.errors import PySparkException
 
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from ktk_engine.spark.client import connect  # deep: how often it asks
+from ktk_engine.spark.client.connect import MODE  # deep: how long it lasts
 from ktk_engine.spark.compatibility import create_frame  # deep: in each version of Spark
-from ktk_engine.spark.session.connect import connect_session  # deep: without dbt
+from ktk_engine.spark.session.connect import connect_session, release  # deep: without dbt
+from ktk_engine.spark.session.job_group import job_group  # deep: without dbt
+from tests.servers.spark_processes import wait_for
 from tests.spark.changing import run
 from tests.support.documents import ViewDocument, add_view
-from tests.support.spark import statements
+from tests.support.spark import new_session, start_session, statements
 from tests.support.stores import LocalStore
 
 ROWS = 20_000
@@ -118,8 +126,96 @@ def expired(session: Any, folder: Path) -> dict[str, Any]:
     return {}
 
 
+def cancelled(session: Any, folder: Path) -> dict[str, Any]:
+    """Cancel jobs, those that other threads started by themselves too; a user's own go on."""
+    from pyspark.sql.connect.session import SparkSession
+
+    found = {}
+    users: Any = SparkSession(sys.argv[2])
+    for whose, spark in (("ours", session), ("users", users)):
+        with job_group(spark, "is cancelled") as group:
+            tagged = Endless(spark, folder / f"{whose} tagged", group)
+            threads = [tagged, Endless(spark, folder / whose)]
+            wait_for(lambda threads=threads: all(thread.mark.exists() for thread in threads))
+            group.cancel()
+            wait_for(lambda tagged=tagged: not tagged.is_alive())
+            threads[1].join(15 if whose == "ours" else 3)
+            found[whose] = threads[1].is_alive()
+            spark.interruptAll()
+    users.stop()
+    return found
+
+
+def changes(session: Any, folder: Path) -> dict[str, Any]:
+    """Append to a table and merge into it by turns, and say what is committed, until it fails."""
+    store, number = Store(folder), int(folder.with_suffix(".number").read_text())
+    while True:
+        number += 1
+        first, last, is_append = change(number)
+        rows = session.range(first, last).selectExpr("id as x", f"{number} as v", "id % 3 as p")
+        if is_append:
+            store.write_table("t", rows, mode="append")
+        else:
+            store.write_table("t", rows, mode="merge", key=["x"])
+        print(number, flush=True)
+
+
+def change(number: int) -> tuple[int, int, bool]:
+    """The rows of a change, and whether they are appended; merges replace half of those before."""
+    if number % 2:
+        return 100 * number, 100 * number + 100, True
+    return 100 * number - 50, 100 * number + 50, False
+
+
+class Endless(threading.Thread):
+    """A job that marks that it runs, and does not end; perhaps of a group."""
+
+    def __init__(self, spark: Any, mark: Path, group: Any = None) -> None:
+        super().__init__(daemon=True)
+        self.spark, self.mark, self.group = spark, mark, group
+        self.start()
+
+    def run(self) -> None:
+        mark = self.mark
+
+        def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            mark.touch()
+            time.sleep(600)
+            yield from batches
+
+        if self.group is not None:
+            self.spark.addTag(self.group.name)
+        with suppress(PySparkException):
+            self.spark.range(0, 1, 1, 1).mapInArrow(wait, "id bigint").collect()
+
+
+def modes(session: Any, folder: Path) -> dict[str, Any]:
+    """What binds PySpark's functions to Spark Connect, while there are sessions and after them."""
+    other, found = new_session(session), {}
+    try:
+        start_session()
+    except KtkError as error:
+        found["refused"] = str(error)
+    for name, spark in (("two", None), ("one", other), ("none", session)):
+        if spark is not None:
+            release(spark)
+        found[name] = os.environ.get(MODE, "")
+    os.environ[MODE] = "1"  # as PySpark does for a user's session
+    release(connect_session(sys.argv[2]))
+    found["users"] = os.environ[MODE]
+    return found
+
+
+def remote(session: Any, folder: Path) -> dict[str, Any]:
+    """Without a session, frames are of that of SPARK_REMOTE, and meet."""
+    release(session)
+    os.environ["SPARK_REMOTE"] = sys.argv[2]
+    frames = [Store(folder).table("t").query().to_spark() for _ in range(2)]
+    return {"joined": frames[0].join(frames[1], "x").count()}
+
+
 SCENARIOS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
-    each.__name__: each for each in (work, slow, expired)
+    each.__name__: each for each in (work, slow, expired, cancelled, modes, remote, changes)
 }
 
 if __name__ == "__main__":

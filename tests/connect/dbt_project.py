@@ -33,6 +33,19 @@ _OF_JAVA = """
 def model(dbt, session):
     return session.sparkContext.parallelize([1]).toDF()
 """
+# Its own thread starts the job that does not end.
+_THREADED = f"""
+def model(dbt, session):
+    import threading
+
+    frame = session.range(3)
+    if dbt.config.get("wait") == "threaded":
+        slow = session.sql("select count(*) from {SLOW}")
+        thread = threading.Thread(target=slow.collect)
+        thread.start()
+        thread.join()
+    return frame
+"""
 FILES = {
     "dbt_project.yml": "{name: p, version: '1.0', profile: p}",
     "seeds/names.csv": "k,name\nx,eks\ny,ypsilon\n",
@@ -54,10 +67,15 @@ def model(dbt, session):
     return cells.join(dbt.ref("names"), "k")
 """,
     "models/half_written.py": _HALF_WRITTEN,
+    "models/threaded.py": _THREADED,
     "models/of_java.py": _OF_JAVA,
+    "models/fails.sql": "{{ config(materialized='table') }} "
+    "select raise_error(string(max(hash(id)))) as x from range(0, 4000000000, 1, 1)",
     "models/schema.yml": """
 models:
   - {name: half_written, config: {wait: "{{ var('wait', '') }}"}}
+  - {name: threaded, config: {wait: "{{ var('wait', '') }}"}}
+  - {name: fails, config: {enabled: "{{ var('fails', false) }}"}}
   - {name: of_java, config: {enabled: "{{ var('java', false) }}"}}
   - {name: cells, data_tests: [cube_cells_unique], columns: [{name: v, data_tests: [not_null]}]}
 """,

@@ -59,11 +59,11 @@ def test_everything_works_without_java(client, tmp_path):
         "read": True,
         "groups": [6667, 6667, 6666],
         "joined": 3316,
-        "twice": f"- {ROWS:,} rows repeat a cell, which `p`, `x` must address uniquely.",
+        "twice": f"- {ROWS:,} rows repeat a cell: each cell (`p`, `x`) may occur only once.",
         "merged": [5, 15],
         "sql": [["p0", 3000, 8997.0], ["p2", 3000, 8999.0]],
         "files": [2, 4],
-        "random": "A condition on rows changes its answer from call to call (rand(), "
+        "random": "A condition on rows is not deterministic (rand(), "
         "uuid()). Compute it in the source's query. Nothing was written.",
         "changed": expected,
     }
@@ -75,6 +75,24 @@ def test_a_session_that_has_expired_is_one_sentence(client, tmp_path):
     assert found["kind"] == "SessionError"
     assert "has ended this session" in found["error"]
     assert "\n" not in found["error"]
+
+
+def test_jobs_of_other_threads_are_cancelled_in_our_sessions_alone(client, tmp_path):
+    assert answer(client("cancelled", tmp_path)) == {"ours": False, "users": True}
+
+
+def test_functions_are_bound_to_spark_connect_while_there_are_sessions(
+    client, connect_server, tmp_path
+):
+    pytest.importorskip("py4j", reason="without Java they are bound always")
+    found = answer(client("modes", tmp_path))
+    assert "works on the Spark Connect server 127.0.0.1" in found.pop("refused")
+    assert found == {"two": "ktk", "one": "ktk", "none": "", "users": "1"}
+
+
+def test_frames_of_the_process_meet(client, tmp_path):
+    Store(tmp_path).write_table("t", SEED)
+    assert answer(client("remote", tmp_path)) == {"joined": ROWS}
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))

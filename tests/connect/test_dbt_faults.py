@@ -21,7 +21,7 @@ pytest.importorskip("dbt.cli", reason="the engine alone is installed")
 pytestmark = pytest.mark.skipif(not LARGE, reason="takes minutes: make test-faults")
 
 KILLS = 15
-WAITING = ("numbers", "half_written")
+WAITING = ("numbers", "half_written", "threaded")
 EXPIRES = {
     "spark.connect.session.manager.defaultSessionTimeout": "6s",
     "spark.connect.session.manager.maintenanceInterval": "1s",
@@ -101,10 +101,24 @@ def test_what_is_stopped_ends_on_the_server_too(project, server, node, how):
     assert status == 0, said
 
 
+@pytest.mark.parametrize("node", WAITING)
+def test_a_model_that_fails_ends_the_others_on_the_server(project, server, node):
+    before = committed(project)
+    variables = f"{{wait: {node}, fails: true}}"
+    arguments = ("--fail-fast", "-s", node, "fails", "--vars", variables)
+    began = time.monotonic()
+    status, said = dbt(project, "run", *arguments)
+    assert status == 1
+    assert "USER_RAISED_EXCEPTION" in said, said
+    assert time.monotonic() - began < 120
+    wait_for(lambda: not is_busy(server), 30)
+    assert committed(project) == before
+
+
 def test_a_server_that_is_killed_is_one_sentence_and_nothing_is_half_written(project, server):
     chance = random.Random(SEED)
     for number in range(KILLS):
-        node = WAITING[number % 2]
+        node = WAITING[number % 3]
         before = committed(project)
         process = starts_waiting(project, node)
         time.sleep(chance.uniform(0, 3))

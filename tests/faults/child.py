@@ -74,7 +74,7 @@ def outcome_of(operation: Callable[[], None]) -> Outcome:
 
 
 def bounds(in_segments: bool) -> AbstractContextManager[None]:
-    """Bounds for few rows, which make segments of indices, and maybe of all else.
+    """Bounds for few rows, which make segments of indexes, and maybe of all else.
 
     Args:
         in_segments: whether tables of files, too, are stored in segments, which are merged.

@@ -159,7 +159,7 @@ def _verify_chain(state: State) -> None:
 
 
 def _verify_files(store: LocalStore, snapshot: Snapshot) -> None:
-    """Every file is there in its length, and the indices say what the files hold."""
+    """Every file is there in its length, and the indexes say what the files hold."""
     for key, size in zip(*snapshot.files.select(["key", "bytes"]).columns, strict=True):
         path = store.root / key.as_py()
         require(path.is_file(), f"{key} is missing")

@@ -132,7 +132,7 @@ class TestInterrupt:
             text = self.interrupt(process)
         assert process.returncode == 2
         for name in (*written, "collects"):
-            assert f"model.test.{name} was cancelled. What it had not committed" in text
+            assert f"model.test.{name} was cancelled. Uncommitted changes" in text
             assert f"CANCEL query model.test.{name}" in text
         assert "Exited because of keyboard interrupt" in text
         assert "py4j" not in text
@@ -204,7 +204,7 @@ class TestFailFast:
             jobs.join()
             telling.join()
         assert found == [7]
-        assert "model.test.slow was cancelled. What it had not committed is discarded." in log
+        assert "model.test.slow was cancelled. Uncommitted changes were discarded." in log
         assert {r.node.name: str(r.status) for r in results}["slow"] == "skipped"
         assert not list(warehouse.rglob("*.parquet"))
         assert not host.sparkContext.statusTracker().getActiveJobsIds()

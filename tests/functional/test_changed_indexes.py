@@ -72,7 +72,7 @@ class TestChangedIndexes:
             run_dbt(["build", "--vars", json.dumps(variables)])
 
     def indexed(self, project, name):
-        """The indices that the configuration says, each verified against the rows."""
+        """The indexes that the configuration says, each verified against the rows."""
         store = store_of(project)
         ((_, snapshot),) = resolve(store, scope(name)).snapshots().items()
         asked = ", ".join(f"`{column}`" for column in snapshot.indices)
@@ -96,7 +96,7 @@ class TestChangedIndexes:
         assert self.after(project, rows=5, since=4, more=1) == {frozenset()}
 
     def after(self, project, **variables):
-        """The different sets of indices that relations have after a run: one, if all is well."""
+        """The different sets of indexes that relations have after a run: one, if all is well."""
         self.build(**variables)
         found = {
             f"{name}_{kind}": self.indexed(project, f"{name}_{kind}")

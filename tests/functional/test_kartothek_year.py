@@ -240,7 +240,7 @@ class TestYear:
         year.dropped("ledger", 1)
         year.same(check=True)
 
-        # August: small files are joined, and indices are asked and built.
+        # August: small files are joined, and indexes are asked and built.
         for name in ("ledger", "stock"):
             Store(year.store.root).table(name).compact()
         Store(year.store.root).cube("shop").compact()

@@ -235,8 +235,8 @@ class TestMoving:
         assert "now builds dataset cx++extra" in newest.history["reason"]
         back = ["run-operation", "ktk_undrop", "--args", "{cube: c, dataset: extra}"]
         _, log = run_dbt_and_capture(back, expect_pass=False)
-        assert "first: dbt run-operation ktk_remove --args '{cube: cx, dataset: extra}'" in log
-        run_dbt(["run-operation", "ktk_remove", "--args", "{cube: cx, dataset: extra}"])
+        assert "first: dbt run-operation ktk_drop --args '{cube: cx, dataset: extra}'" in log
+        run_dbt(["run-operation", "ktk_drop", "--args", "{cube: cx, dataset: extra}"])
         _, log = run_dbt_and_capture(back)
         assert "Brought back extra of cube c" in log
         assert rows(built, "select count(*), max(w) from {s}.extra") == [(4, 1)]

@@ -52,10 +52,17 @@ class TestVerbs:
     def test_what_they_say(self, built, verb, arguments, said):
         assert said in self.say(verb, arguments)
 
-    def test_they_do_not_speak_of_flags_of_the_command_line(self, built):
+    def test_former_names_warn(self, built):
+        said = self.say("ktk_info", "{name: c, indices: true}")
+        assert "`indices` is deprecated: it is `indexes` now." in said and "cube c, version" in said
         said = self.say("ktk_remove", "{cube: c, dataset: cells}", succeeds=False)
+        assert "ktk_remove is deprecated: it is `ktk_drop` now." in said
+        assert "ktk_drop: " in said and "cascade: true" in said
+
+    def test_they_do_not_speak_of_flags_of_the_command_line(self, built):
+        said = self.say("ktk_drop", "{cube: c, dataset: cells}", succeeds=False)
         way_out = "--args '{cube: c, dataset: cells, cascade: true}'"
-        assert f"dbt run-operation ktk_remove {way_out}" in said
+        assert f"dbt run-operation ktk_drop {way_out}" in said
         assert "--cascade" not in said
         said = self.say("ktk_info", "{name: c, schema: nowhere}", succeeds=False)
         assert "nowhere does not exist" in said
@@ -74,7 +81,7 @@ class TestVerbs:
         assert "no longer" in self.say("ktk_tag", "{cube: c, name: q1, delete: true}")
         assert "Indexed cells (v)." in self.say("ktk_index", "{cube: c, columns: v}")
         said = self.say("ktk_index", "{cube: c, columns: [v], dataset: cells, drop: true}")
-        assert "Dropped indices of cells (v)." in said
+        assert "Dropped indexes of cells (v)." in said
 
     def test_a_cube_is_copied_and_the_copy_renamed(self, built):
         into = "into: ./warehouse/copied"
@@ -122,11 +129,11 @@ class TestVerbs:
         ("operation", "arguments", "missing"),
         [
             ("compact", "{}", "cube"),
-            ("remove", "{}", "cube"),
+            ("drop", "{}", "cube"),
             ("copy", "{cube: c}", "into"),
             ("index", "{cube: c}", "columns"),
             ("undrop", "{dataset: extra}", "cube"),
-            ("remove", "{dataset: extra}", "cube"),
+            ("drop", "{dataset: extra}", "cube"),
             ("rename", "{new: d}", "cube"),
         ],
     )

@@ -10,7 +10,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
 from tests.functional.relations import store_of
-from tests.support.changes import DatasetChange, PendingCommit, Transaction, commit
+from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, commit
 from tests.support.committed import Snapshot, cube_scope, files_table, resolve
 from tests.support.stores import LocalStore, tree
 
@@ -38,7 +38,7 @@ class TestRefusals:
     def test_duplicate_cells(self, built):
         message = self.refused(built, "cells", SEED.replace("id as L", "id div 6 as L"))
         assert "c++cells was refused while writing (nothing was committed)" in message
-        assert "rows repeat a cell, which `P`, `L` must address uniquely" in message
+        assert "rows repeat a cell: each cell (`P`, `L`) may occur only once" in message
         assert "Example: P=" in message
         assert "Fix: Aggregate or filter the rows" in message
 
@@ -94,7 +94,7 @@ def commit_unsigned(store: LocalStore) -> None:
         },
     )
     change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot, role="seed")
-    commit(resolve(store, scope), Transaction(PendingCommit(), (change,)))
+    commit(resolve(store, scope), ChangeSet(PendingCommit(), (change,)))
 
 
 class TestConfiguration:

@@ -106,7 +106,7 @@ class TestCascade(Base):
 
     def test_what_breaks_leaves_in_the_same_commit(self, project):
         message = self.refused(project, "cells", self.NEW, "--full-refresh")
-        assert "This breaks 1 of the enrichments of cube c" in message
+        assert "This breaks 1 enrichment of cube c" in message
         assert "set cascade: true in its config" in message
         text = self.NEW.replace("cube='c'", "cube='c', cascade=true")
         assert "and run with --full-refresh" in self.refused(project, "cells", text)
@@ -138,10 +138,10 @@ class TestOwners(Base):
         text = SEED.replace("as v", "as v, 1.5D as w")
         message = self.refused(project, "cells", text, "--full-refresh")
         assert "no model of this project builds extra" in message
-        assert "ktk_remove --args '{cube: c, dataset: extra}'" in message
-        command = "dbt run-operation ktk_remove --args '{cube: c, dataset: extra}'"
+        assert "ktk_drop --args '{cube: c, dataset: extra}'" in message
+        command = "dbt run-operation ktk_drop --args '{cube: c, dataset: extra}'"
         assert command in message
-        run_dbt(["run-operation", "ktk_remove", "--args", "{cube: c, dataset: extra}"])
+        run_dbt(["run-operation", "ktk_drop", "--args", "{cube: c, dataset: extra}"])
         self.run(project, "cells", text, "--full-refresh")
 
     def test_a_column_that_moves_says_which_models_go_together(self, project):

@@ -177,7 +177,7 @@ class TestChangedEnrichment(Deferring):
         _, log = run_dbt_and_capture(
             ["build", "--target", target, "--full-refresh", *MODIFIED], expect_pass=False
         )
-        assert "This breaks 2 of the enrichments of cube c" in log
+        assert "This breaks 2 enrichments of cube c" in log
         assert "let this run build them as well (add them to --select)" in log
         cast = "cast(id as string) as L"
         change(

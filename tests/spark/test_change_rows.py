@@ -243,7 +243,7 @@ def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("delete from an.t where rand() < 2", ConfigurationError, "from call to call"),
+        ("delete from an.t where rand() < 2", ConfigurationError, "is not deterministic"),
         ("update an.t set w = 1", ConfigurationError, "no column `w`"),
         ("delete from an.t where w = 1", AnalysisException, "UNRESOLVED_COLUMN"),
         ("update an.t set v = w", AnalysisException, "UNRESOLVED_COLUMN"),

@@ -17,6 +17,7 @@ if not hasattr(F, "EqualTo"):
 
 from pyspark.errors import AnalysisException  # noqa: E402
 
+from ktk_engine.spark import data_source  # noqa: E402
 from ktk_engine.spark.data_source import KtkDataSource  # noqa: E402
 
 NUMBERS = range(24)
@@ -119,6 +120,23 @@ def test_filters_choose_the_files(cube):
         reader = pickle.loads(pickle.dumps(reader))  # as it goes to workers
         rows = sum(batch.num_rows for part in parts for batch in reader.read(part))
         assert rows == cube.query(where=where).count(), where
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["one process", "three processes"])
+def test_it_is_opened_once_in_a_process(cube, monkeypatch, moved):
+    opened = []
+    one = data_source.open_relation
+    monkeypatch.setattr(
+        data_source, "open_relation", lambda *at, **kind: opened.append(at) or one(*at, **kind)
+    )
+    other_process = (lambda of: pickle.loads(pickle.dumps(of))) if moved else (lambda of: of)
+    source = KtkDataSource(options(cube))
+    schema = source.schema()
+    reader = other_process(other_process(source).reader(schema))
+    assert reader.partitions()
+    assert len(opened) == 1 + moved
+    KtkDataSource(options(cube)).reader(schema).partitions()  # the caller has given the schema
+    assert len(opened) == 2 + moved
 
 
 def test_nothing_to_read(session, cube):

@@ -133,7 +133,7 @@ def test_another_class_is_refused_with_the_cast_that_helps(spark, store, declare
     target = Target("t", declared={"v": parse_type(declared)})
     with pytest.raises(TypeClassError, match="declared as another class") as error:
         build(store, spark.sql(f"select 1 as id, {sql_value} as v"), target)
-    assert fix in error.value.said(DBT)
+    assert DBT is None or fix in error.value.said(DBT)
     assert "table['v'].cast(pa." in str(error.value)
     assert tree(store.root) == {}
     fixed = fix.replace("(v as", f"({sql_value} as")

@@ -1,4 +1,4 @@
-"""Indices whose segments Spark's tasks write: the driver gets no pairs, and nothing is lost."""
+"""Indexes whose segments Spark's tasks write: the driver gets no pairs, and nothing is lost."""
 
 from __future__ import annotations
 

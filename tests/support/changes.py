@@ -14,7 +14,7 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from ktk_engine.write.rows import Rows
 
 
-def commit(base: State, transaction: Transaction) -> Committed:
+def commit(base: State, change_set: ChangeSet) -> Committed:
     """Commit, and publish what was committed."""
-    return commit_to_log(base, transaction, publish)
+    return commit_to_log(base, change_set, publish)
 
 
 def build(
@@ -93,7 +93,7 @@ def build(
         full_refresh: whether column classes may change.
         state: what the rows were computed from; a commit since then is a conflict.
     """
-    retained = None
+    write_mode = None
     if mode:
         gone = None
         if replaced:
@@ -102,9 +102,9 @@ def build(
             ).files
             named = pa.array(replaced, pa.string())
             gone = known.filter(pc.is_in(known["label"], value_set=named))
-        retained = WriteMode(mode, gone, tuple(reads), verb)
+        write_mode = WriteMode(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
-    return build_module.build(store, rows, target, context, retained, state)
+    return build_module.build(store, rows, target, context, write_mode, state)
 
 
 def alter_table(store: LocalStore, sql: str) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from tests.support.changes import CubeCheck, DatasetChange, PendingCommit, Transaction, commit
+from tests.support.changes import ChangeSet, CubeCheck, DatasetChange, PendingCommit, commit
 from tests.support.committed import (
     Snapshot,
     files_table,
@@ -176,8 +176,8 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
     change = make_change(commit_id)
     scope = scope_of(change.uuid)
     check = CubeCheck(scope.name if scope.kind == "cube" else "")
-    transaction = Transaction(PendingCommit(commit_id), (change,), check, history)
-    return commit(base or resolve(store, scope), transaction)
+    change_set = ChangeSet(PendingCommit(commit_id), (change,), check, history)
+    return commit(base or resolve(store, scope), change_set)
 
 
 def build_table(store, uuid="plain", table=None):

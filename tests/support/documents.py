@@ -1,4 +1,4 @@
-"""What lies in a store for other programs: documents, schemas, indices, views."""
+"""What lies in a store for other programs: documents, schemas, indexes, views."""
 # ruff: noqa: F401 - what is imported here, tests take from here
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def write_old_store(folder):
 
     Cubes: `k` (awkward partition values), `lost`, `alone` and `forgot` (documents without cube
     metadata), `old` (under the keys of Kartothek 2). Datasets: `packed` (msgpack), `several` (two
-    tables), `grown` (three writes), `emptied` (indices, no file), `unlisted` (no list of files).
+    tables), `grown` (three writes), `emptied` (indexes, no file), `unlisted` (no list of files).
     """
     store = LocalStore(folder)
     build_with_kartothek(store)

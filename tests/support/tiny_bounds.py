@@ -1,4 +1,4 @@
-"""Bounds by which segments of snapshots and indices begin, end and merge with few files."""
+"""Bounds by which segments of snapshots and indexes begin, end and merge with few files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def set_tiny_bounds(patch):
 
 @contextmanager
 def tiny_indices(**others: int) -> Iterator[None]:
-    """Have bounds by which few pairs reach segments, tiers, merges and splits of indices.
+    """Have bounds by which few pairs reach segments, tiers, merges and splits of indexes.
 
     Args:
         others: other bounds, by name.

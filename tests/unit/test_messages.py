@@ -94,19 +94,19 @@ NYC = {"name": "nyc", "dataset": "weather"}
             Remedy.on("drop", "nyc", "weather"),
             "store.cube('nyc').drop('weather')",
             "ktk drop nyc weather",
-            "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather}'",
+            "dbt run-operation ktk_drop --args '{cube: nyc, dataset: weather}'",
         ),
         (
             Remedy.on("drop", "fares"),
             "store.drop('fares')",
             "ktk drop fares",
-            "dbt run-operation ktk_remove --args '{cube: fares}'",
+            "dbt run-operation ktk_drop --args '{cube: fares}'",
         ),
         (
             Remedy("drop_seed", **NYC),
             "store.drop('nyc')",
             "ktk drop nyc weather --cascade",
-            "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather, cascade: true}'",
+            "dbt run-operation ktk_drop --args '{cube: nyc, dataset: weather, cascade: true}'",
         ),
         (
             Remedy.on("undrop", "nyc", "weather"),

@@ -12,10 +12,10 @@ def _operation(name: str, /, **arguments: str) -> str:
 
 
 DBT: Voice = {
-    "drop": _operation("remove", cube="{name}"),
-    "drop_dataset": _operation("remove", cube="{name}", dataset="{dataset}"),
-    "drop_all": _operation("remove", cube="{name}", cascade="true"),
-    "drop_seed": _operation("remove", cube="{name}", dataset="{dataset}", cascade="true"),
+    "drop": _operation("drop", cube="{name}"),
+    "drop_dataset": _operation("drop", cube="{name}", dataset="{dataset}"),
+    "drop_all": _operation("drop", cube="{name}", cascade="true"),
+    "drop_seed": _operation("drop", cube="{name}", dataset="{dataset}", cascade="true"),
     "undrop": _operation("undrop", cube="{name}"),
     "undrop_dataset": _operation("undrop", cube="{name}", dataset="{dataset}"),
     "publish": _operation("publish", name="{name}"),
@@ -102,7 +102,7 @@ DBT: Voice = {
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: take it out with "
-    + _operation("remove", cube="{name}", dataset="{owner}")
+    + _operation("drop", cube="{name}", dataset="{owner}")
     + "; else rename {column} in {dataset}",
     "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
     "--full-refresh -s {select}; else rename it in one of them",

@@ -1,4 +1,4 @@
-"""`ktk index`: builds and drops secondary indices."""
+"""`ktk index`: builds and drops secondary indexes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("cube")
 @click.argument("columns", nargs=-1, required=True, metavar="COLUMN...")
 @click.option("--dataset", metavar="ID", help="Only this dataset; default: all with the column.")
-@click.option("--drop", is_flag=True, help="Drop the indices instead.")
+@click.option("--drop", is_flag=True, help="Drop the indexes instead.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @store_option
 def index(
@@ -35,11 +35,11 @@ def index(
         state = "not indexed" if drop else "already indexed"
         say(f"{cube}: {', '.join(columns)} {state}. Nothing was changed.")
         return
-    verb = "drop indices of" if drop else "index"
+    verb = "drop indexes of" if drop else "index"
     if dry_run:
         say(f"Would {verb} {plan}. Nothing was changed.")
         return
     done = run_index_plan(plan, {"command": "ktk index"})
-    said = "Dropped indices of" if drop else "Indexed"
+    said = "Dropped indexes of" if drop else "Indexed"
     say(f"{said} {plan}. Now version {done.version}.")
     warn(done.warning)

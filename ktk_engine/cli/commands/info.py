@@ -27,10 +27,18 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.option("--rows", is_flag=True, help="Count rows of other programs' files by their footers.")
 @click.option(
-    "--indices", is_flag=True, help="Count pairs of large indices of files that are gone."
+    "--indexes", is_flag=True, help="Count pairs of large indexes that belong to deleted files."
 )
+@click.option("--indices", is_flag=True, hidden=True, deprecated="It is `--indexes` now.")
 @store_option
-def info(cube: str | None, as_json: bool, rows: bool, indices: bool, store_url: str | None) -> None:
+def info(
+    cube: str | None,
+    as_json: bool,
+    rows: bool,
+    indexes: bool,
+    indices: bool,
+    store_url: str | None,
+) -> None:
     """Describe CUBE (or a table): datasets, sizes, columns. Without CUBE: list all."""
     store = find_store(store_url, quiet=as_json)
     if cube is None:
@@ -38,7 +46,7 @@ def info(cube: str | None, as_json: bool, rows: bool, indices: bool, store_url: 
         return
     from ktk_engine.describe.info import describe
 
-    description = describe(store, cube, count_rows=rows, count_gone=indices)
+    description = describe(store, cube, count_rows=rows, count_gone=indexes or indices)
     if as_json:
         say_json(description.as_dict())
     else:
@@ -124,7 +132,7 @@ def _show(console: Console, cube: CubeDescription) -> None:
 
 
 def _show_indices(console: Console, cube: CubeDescription) -> None:
-    """What large indices consist of, a line each."""
+    """What large indexes consist of, a line each."""
     for item in cube.datasets:
         for name, found in item.segments.items():
             text = f"{number(found['pairs'])} pairs in {counted(found['segments'], 'segment')}"

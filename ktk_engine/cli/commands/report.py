@@ -21,7 +21,7 @@ from ktk_engine.cli.project_orphans import project_orphans
 def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: str | None) -> None:
     """Draw CUBE (or a table) as one HTML file.
 
-    It shows partitions, coverage, indices, types and history.
+    It shows partitions, coverage, indexes, types and history.
     """
     from ktk_engine.report.cube_report import make_report
     from ktk_engine.report.html_report import render_html

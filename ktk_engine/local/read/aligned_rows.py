@@ -23,11 +23,11 @@ def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> Da
     stored = source.blocks(item, TrueCondition())
     every = source.blocks(seed.item, TrueCondition())
     if [blocks.rows for blocks in stored] == [blocks.rows for blocks in every]:
-        return DatasetRows(item, pa.table({}), _beside(seed.stored, every, stored), seed.at)
+        return DatasetRows(item, pa.table({}), _aligned_blocks(seed.stored, every, stored), seed.at)
     return DatasetRows(item, pa.table({}), stored, _places(seed, every))
 
 
-def _beside(
+def _aligned_blocks(
     chosen: Sequence[Blocks], every: Sequence[Blocks], others: Sequence[Blocks]
 ) -> tuple[Blocks, ...]:
     """The blocks of other files at the places that the chosen blocks have among all blocks."""

@@ -24,7 +24,7 @@ from ktk_engine.local.sql.expressions import (
     refuse,
 )
 from ktk_engine.local.sql.read_query import Names, read_query
-from ktk_engine.local.sql.rows import Reader, Rows
+from ktk_engine.local.sql.rows import RowReader, Rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.sql.commands import Answer
@@ -112,7 +112,7 @@ class LocalSql:
         return [totals.value(item.this) for item in select.expressions]
 
     def _names(self) -> Names:
-        return Names(NamedRelations(self.known), Reader(self.known, self.check, self.plans))
+        return Names(NamedRelations(self.known), RowReader(self.known, self.check, self.plans))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from ktk_engine.catalog.moment import moment_of
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.conditions.parse import read_condition
+from ktk_engine.conditions.parse import read_condition, sql_conjuncts
 from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.local.sql.cell_tests import cell_test
 from ktk_engine.local.sql.compare_rows import Unmatched, check_keys, groups
@@ -34,8 +34,8 @@ from ktk_engine.local.sql.listed_rows import values, without_from
 from ktk_engine.local.sql.rows import (
     Filtered,
     Limited,
-    Reader,
     Renamed,
+    RowReader,
     Rows,
     Stored,
 )
@@ -53,7 +53,7 @@ class Names:
     """Resolves names of relations."""
 
     relations: NamedRelations  # those of the stores
-    reader: Reader
+    reader: RowReader
     within: str = ""  # the view that the query belongs to; see `NamedRelations.find`
     parts: Mapping[str, Rows] = field(default_factory=dict)  # named subqueries (`with`)
     depth: int = 0  # nesting depth of this query
@@ -280,7 +280,9 @@ def _joined(select: exp.Select, source: _From, names: Names) -> _From:
 
 def _pairs(node: Any, left: _From, right: _From) -> tuple[list[tuple[str, str]], bool]:
     """The columns that a join compares, and whether null equals null in it."""
-    items = list(node.flatten()) if isinstance(node, exp.And) else [node]
+    if node is None:
+        refuse("no ON")
+    items = sql_conjuncts(node)
     kinds = {type(item) for item in items}
     if kinds not in ({exp.EQ}, {exp.NullSafeEQ}) or left.qualifier == right.qualifier:
         refuse(node)

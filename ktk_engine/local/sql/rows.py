@@ -47,7 +47,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class Reader:
+class RowReader:
     """Reads plans in threads of this process."""
 
     known: KnownStores
@@ -94,7 +94,7 @@ class Stored:
     """The rows of a cube, dataset or table."""
 
     relation: Plannable
-    reader: Reader
+    reader: RowReader
 
     @property
     def schema(self) -> pa.Schema:

@@ -23,7 +23,7 @@ _WORDS = {
     "comment": "got other comments",
     "undrop": "was brought back",
     "restore": "was set back to an earlier version",
-    "index": "got other indices",
+    "index": "got other indexes",
     "alter": "had its columns changed",
     "properties": "got other properties",
 }

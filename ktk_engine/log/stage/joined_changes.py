@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ktk_engine.log.change.change_set import DatasetChange, Rebase
 from ktk_engine.log.change.conflict import METADATA_ONLY_OPERATIONS
-from ktk_engine.log.change.transaction import DatasetChange, Rebase
 from ktk_engine.log.entry import Operation
 from ktk_engine.snapshot.snapshot import Snapshot
 

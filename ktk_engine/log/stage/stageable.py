@@ -1,25 +1,25 @@
-"""Whether a transaction can be staged, and the form in which it is."""
+"""Whether a change set can be staged, and the form in which it is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.stage.joined_changes import computed_once
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 
 
-def stageable(store: StagedStore, base: State, transaction: Transaction) -> Transaction:
-    """Make a transaction whose changes can be repeated without computing them twice.
+def stageable(store: StagedStore, base: State, change_set: ChangeSet) -> ChangeSet:
+    """Make a change set whose changes can be repeated without computing them twice.
 
     Raises a `ConfigurationError` if it cannot be staged, because what it does cannot be taken back.
     Its files are announced, so that clean-ups spare them.
     """
     scope = base.scope
-    for what, found in (("clean-up", transaction.deleted), ("tag", transaction.tags)):
+    for what, found in (("clean-up", change_set.deleted), ("tag", change_set.tags)):
         if found:
             raise ConfigurationError(
                 Message(
@@ -29,7 +29,7 @@ def stageable(store: StagedStore, base: State, transaction: Transaction) -> Tran
                     ".",
                 )
             )
-    removes = any(change.rebase is None for change in transaction.changes)
+    removes = any(change.rebase is None for change in change_set.changes)
     if removes and any(item.foreign or item.problem for item in base.datasets.values()):
         raise ConfigurationError(
             Message(
@@ -38,5 +38,5 @@ def stageable(store: StagedStore, base: State, transaction: Transaction) -> Tran
                 Remedy("adopt", name=scope.name),
             )
         )
-    store.announce(scope, transaction.write, {change.uuid for change in transaction.changes})
-    return replace(transaction, changes=tuple(map(computed_once, transaction.changes)))
+    store.announce(scope, change_set.write, {change.uuid for change in change_set.changes})
+    return replace(change_set, changes=tuple(map(computed_once, change_set.changes)))

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
@@ -25,7 +25,7 @@ class StagedCommit:
 
     version: int  # of its entry, in the log as the run sees it
     head: State  # what it was put on top of
-    transaction: Transaction
+    change_set: ChangeSet
 
 
 class StagedStore(StagedLogs):
@@ -60,7 +60,7 @@ class StagedStore(StagedLogs):
         """Record a commit whose entry was put."""
         with self._lock:
             self._commits.setdefault(scope, []).append(staged)
-        gone = [change.uuid for change in staged.transaction.changes if change.rebase is None]
+        gone = [change.uuid for change in staged.change_set.changes if change.rebase is None]
         self.delete(
             [key for uuid in gone for key in (document_key(uuid), msgpack_document_key(uuid))]
         )

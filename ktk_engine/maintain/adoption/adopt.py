@@ -25,7 +25,7 @@ from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.gate.gate import CubeCheck, validate_write
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
@@ -59,7 +59,7 @@ class AdoptedDataset:
     lost_rows: int | None  # in these files; None: unknown
     notes: tuple[str, ...] = ()  # sentences on what Kartothek's readers see that may surprise
     is_new: bool = False  # the log did not have it
-    # Indexed columns to index anew: their indices do not name all files with values.
+    # Indexed columns to index anew: their indexes do not name all files with values.
     stale: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ def run_adoption(
 ) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
-    No data file is touched, and only stale indices are built anew. Lost files stay in the store and
+    No data file is touched, and only stale indexes are built anew. Lost files stay in the store and
     in older versions until a clean-up. Raises a `ForeignWriterError` if rows would be lost without
     `force`, a `ConsistencyError` if the cube's datasets would not fit together, and a
     `CommitConflictError` if another run changed them meanwhile.

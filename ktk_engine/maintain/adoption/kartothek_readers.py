@@ -39,7 +39,7 @@ def _notes(
         yield "its document had lost what the cube is, and says it again"
     if document.embedded_indices:
         names = ", ".join(document.embedded_indices)
-        yield f"indices inside its document are left out: {names}; they can be built anew"
+        yield f"indexes inside its document are left out: {names}; they can be built anew"
     for name, why in snapshot.left_out.items():
         yield (
             f"its column {name} is left out: {why}; so the dataset can be read and built anew, but "

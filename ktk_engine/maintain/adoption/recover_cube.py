@@ -127,7 +127,7 @@ def _only_seed(
 
 def _unknown(prefix: str, lost: Mapping[str, Snapshot], dimensions: bool) -> Message:
     lines = "".join(
-        f"\n- {name}: partitioned by {', '.join(item.partition_keys) or 'nothing'}; indices on "
+        f"\n- {name}: partitioned by {', '.join(item.partition_keys) or 'nothing'}; indexes on "
         f"{', '.join(item.with_index) or 'nothing'}; columns {', '.join(item.schema.names)}"
         for name, item in sorted(lost.items())
     )

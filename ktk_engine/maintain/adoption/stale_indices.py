@@ -1,6 +1,6 @@
-"""Secondary indices of other programs that do not name all files with values.
+"""Secondary indexes of other programs that do not name all files with values.
 
-Kartothek before 3.19 left such indices; queries by such a column miss rows, there and here.
+Kartothek before 3.19 left such indexes; queries by such a column miss rows, there and here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ktk_engine.types.type_class import normalize
 def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
     """Count the files of each indexed column whose values its index does not name.
 
-    Footers tell which files have values. Columns with complete indices, and indices written here,
+    Footers tell which files have values. Columns with complete indexes, and indexes written here,
     are left out. An index that cannot be read names nothing. Raises an `ObjectNotFoundError` for a
     missing index file.
     """
@@ -38,7 +38,7 @@ def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
 
 
 def with_new_indices(place: IndexPlace, snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
-    """Build indices anew, from the columns themselves.
+    """Build indexes anew, from the columns themselves.
 
     Raises a `FormatError` or an `ObjectNotFoundError` for a damaged or missing data file.
     """

@@ -13,7 +13,7 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -146,7 +146,7 @@ def _commit(
     state: State, tag: str, target: int | None, version: int, history: Mapping[str, str]
 ) -> Tagged:
     write = PendingCommit()
-    transaction = Transaction(write, (), history=history, tags={tag: target})
+    change_set = ChangeSet(write, (), history=history, tags={tag: target})
     with write_intent(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
-        done = commit(state, transaction, publish)
+        done = commit(state, change_set, publish)
     return Tagged(version, done.entry.version, done.warning)

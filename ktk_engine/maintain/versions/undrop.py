@@ -11,7 +11,7 @@ from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.find_builder import builder_at

@@ -16,8 +16,8 @@ from ktk_engine.catalog.catalog import (
     cube_state,
     find_relation,
     list_relations,
-    place_beside,
     read_view,
+    resolve_place,
 )
 from ktk_engine.catalog.moment import Moment
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
@@ -114,7 +114,7 @@ class NamedRelations:
             return None
         schema, name = parts
         if is_store_address(within):
-            schema = place_beside(within, schema)
+            schema = resolve_place(within, schema)
         else:
             schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
@@ -170,7 +170,7 @@ class NamedRelations:
             )
 
         def state_in(place: str) -> State:
-            where = place_beside(schema, place) if place else schema
+            where = resolve_place(schema, place) if place else schema
             if self.known.open_schema(where) is None:
                 raise DatasetNotFoundError(
                     f"Cube {schema}.{view.name} reads datasets of schema {place}, which is gone."

@@ -17,7 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from ktk_engine.conditions.condition import Condition, conjunction
-from ktk_engine.conditions.parse import read_condition
+from ktk_engine.conditions.parse import read_condition, sql_conjuncts
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.plan import Ignored
 from ktk_engine.plan.statement.usage import Usage
@@ -30,6 +30,8 @@ _OTHERS = (
     *(exp.Pivot, exp.Lateral, exp.TableSample, exp.Placeholder),
     *(exp.Parameter, exp.Command, exp.UDTF),
 )
+
+_NAMES = "identifier"  # a function that gives columns by texts
 
 
 class _NotUnderstoodError(Exception):
@@ -101,6 +103,8 @@ class _Reading:
         if not scopes:
             raise _NotUnderstoodError
         if any(not isinstance(node, exp.Values) for node in tree.find_all(*_OTHERS)):
+            raise _NotUnderstoodError
+        if any(call.name.lower() == _NAMES for call in tree.find_all(exp.Anonymous)):
             raise _NotUnderstoodError
         if any(part.args.get("recursive") for part in tree.find_all(exp.With)):
             raise _NotUnderstoodError
@@ -266,11 +270,10 @@ def _by_all(clause: Node | None) -> bool:
 
 
 def _parts(clause: Node | None) -> list[Node]:
-    """The conjuncts of a condition."""
+    """The conjuncts of WHERE or ON."""
     if clause is None:
         return []
-    condition = clause.this.unnest() if isinstance(clause, exp.Where) else clause.unnest()
-    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    return sql_conjuncts(clause.this if isinstance(clause, exp.Where) else clause)
 
 
 def _only(part: Node, alias: str) -> bool:

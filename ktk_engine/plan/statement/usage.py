@@ -53,7 +53,7 @@ class Usage:
     aggregated: bool = False
 
 
-def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | None:
+def read_usage(plan: str, zone: str, marker: str, schema: pa.Schema) -> Usage | None:
     """Find the uses of a relation in an optimised plan, which is Spark's JSON.
 
     The relation has a column `marker`, a name that no statement uses. `zone` is that of instants in

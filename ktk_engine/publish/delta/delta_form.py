@@ -50,6 +50,7 @@ class DeltaForm:
     name = "delta"
     title = "Delta"
     record = "Delta log"
+    remedy = "publish"
 
     def folder(self, uuid: str) -> str:
         """See `Form.folder`."""
@@ -72,7 +73,7 @@ class DeltaForm:
             return None
         return DeltaVersion(wanted, present, table, actions, present.version + 1)
 
-    def check(self, snapshot: Snapshot) -> None:
+    def check(self, store: ObjectStore, snapshot: Snapshot) -> None:
         """See `Form.check`."""
         check_cells(snapshot)
         delta_schema(snapshot)

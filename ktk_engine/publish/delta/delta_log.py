@@ -25,6 +25,14 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _MARK = "ktk"
 _MARK_BYTES = 4096
 
+# What is needed of an action, and of which type readers take it.
+_TYPES: dict[str, dict[str, type]] = {
+    "add": {"path": str},
+    "remove": {"path": str},
+    "metaData": {"id": str, "schemaString": str, "partitionColumns": list, "format": dict},
+    "protocol": {"minReaderVersion": int, "minWriterVersion": int},
+}
+
 FileKey = tuple[str, str]  # a path, and its deletion vector
 
 
@@ -42,7 +50,10 @@ class DeltaState:
     broken: str = ""  # why the log cannot be read; empty if it can
 
     def apply(self, action: Mapping[str, Any]) -> None:
-        """Take one action into account."""
+        """Take one action into account; raises an error of any kind if it is damaged."""
+        for kind, types in _TYPES.items():
+            if action.get(kind) is not None:
+                _check_types(action[kind], types)
         for kind in ("add", "remove"):
             found = action.get(kind)
             if found is not None:
@@ -56,6 +67,12 @@ class DeltaState:
         transaction = action.get("txn")
         if transaction and transaction["appId"] == APP_ID:
             self.published = int(transaction["version"])
+
+
+def _check_types(found: Mapping[str, Any], types: Mapping[str, type]) -> None:
+    for name, kind in types.items():
+        if not isinstance(found[name], kind):
+            raise TypeError(f"{name} is {found[name]!r}")
 
 
 def log_folder(uuid: str) -> str:
@@ -108,11 +125,13 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
             head = _head(store, uuid, entries[-1])
         if len(newest) > 1 and _head(store, uuid, newest[0]) != first:
             return read_log(store, uuid)  # it was deleted and begun anew meanwhile
+        for name in ("readerFeatures", "writerFeatures"):
+            set(state.protocol.get(name) or ())
         if not state.broken:
             _, state.commit = _mark(head)
     except ObjectNotFoundError as error:
         state.broken = str(error)
-    except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
+    except (*DAMAGE, LookupError, RecursionError) as error:
         if isinstance(error, KtkError):
             raise
         state.broken = f"an entry or checkpoint is damaged: {error}"

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError, PublishError
 from ktk_engine.format.label import partition_path
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.publish.stored_types import check_measured, counted_columns
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
@@ -44,17 +43,11 @@ def add_actions(snapshot: Snapshot, time: int) -> Iterator[dict[str, Any]]:
     Raises a `PublishError` if Delta cannot express partition values of a file, or its size is
     unknown.
     """
+    check_measured(snapshot, "bytes")
     keys = snapshot.file_column("key").to_pylist()
     sizes = snapshot.file_column("bytes").to_pylist()
     partitions = _partition_values(snapshot)
     for key, size, values, stats in zip(keys, sizes, partitions, _stats(snapshot), strict=True):
-        if size is None:
-            raise PublishError(
-                Message(
-                    "the size of files of another program is not recorded yet: ",
-                    Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
-                )
-            )
         yield {
             "path": relative_path(snapshot.uuid, key),
             "partitionValues": values,
@@ -139,10 +132,7 @@ def _stats(snapshot: Snapshot) -> Iterator[str | None]:
     rows = snapshot.file_column("rows").to_pylist()
     own = is_own(snapshot.file_table).to_pylist()
     known = set(snapshot.file_table.column_names)
-    data = [f for f in snapshot.schema if f.name not in snapshot.partition_keys]
-    dimensions = snapshot.dimension_columns
-    data.sort(key=lambda field: field.name not in dimensions)
-    plain = [field.name for field in data if not pat.is_nested(field.type)][:_COUNTED_COLUMNS]
+    plain = counted_columns(snapshot, _COUNTED_COLUMNS)
     columns = {
         key: {
             name: _json_values(snapshot.file_column(prefix + name), side)

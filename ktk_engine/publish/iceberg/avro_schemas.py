@@ -16,8 +16,6 @@ _PLAIN = {
     "boolean": "boolean",
     "int": "int",
     "long": "long",
-    "float": "float",
-    "double": "double",
     "string": "string",
     "binary": "bytes",
     "date": {"type": "int", "logicalType": "date"},
@@ -84,7 +82,7 @@ def manifest_schema(partition_fields: Sequence[tuple[str, int, str]]) -> dict[st
     """The schema of manifest entries; a partition field is its name, id and Iceberg type."""
     partition = _record(
         "r102",
-        *(_optional(name, _of(kind), number) for name, number, kind in partition_fields),
+        *(_optional(name, _of(kind, number), number) for name, number, kind in partition_fields),
     )
     data_file = _record(
         "r2",
@@ -121,13 +119,14 @@ def avro_name(name: str) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
-def _of(kind: str) -> Any:
+def _of(kind: str, number: int) -> Any:
+    """The Avro type of a partition field; a name in a schema belongs to one type only."""
     if kind.startswith("fixed["):
         size = int(kind[len("fixed[") : -1])
-        return {"type": "fixed", "name": f"fixed_{size}", "size": size}
+        return {"type": "fixed", "name": f"fixed_{number}", "size": size}
     if kind.startswith("decimal("):
         precision, scale = decimal_digits(kind)
         size = ((10**precision - 1).bit_length() + 8) // 8
         said = {"logicalType": "decimal", "precision": precision, "scale": scale}
-        return {"type": "fixed", "name": f"decimal_{precision}_{scale}", "size": size, **said}
+        return {"type": "fixed", "name": f"decimal_{number}", "size": size, **said}
     return _PLAIN[kind]

@@ -1,11 +1,20 @@
-"""Ids of Iceberg's fields: a column keeps its id while its name and its kind of type stay."""
+"""Ids of Iceberg's fields: a column keeps its id while its name and its kind of type stay.
+
+Files have no ids, so a mapping gives them to the names in files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
-from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, widest
+import pyarrow as pa
+
+from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, parts_of, widest
+
+Mapped: TypeAlias = dict[str, Any]  # a field's id, its name in files, and its fields
+_PARTS = ("element", "key", "value")
 
 
 class FieldIds:
@@ -16,11 +25,12 @@ class FieldIds:
 
     def __init__(self, last: int) -> None:
         self.last, self.retyped = last, False
+        self._given: set[int] = set()
 
     def of_columns(
-        self, columns: Iterable[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
+        self, columns: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Give ids to the columns of `iceberg_columns`; `known` are fields of the schema before."""
+        """Give ids to the columns of `iceberg_columns`; `known` are earlier fields, newest last."""
         before = {field["name"]: field for field in known}
         found = []
         for column in columns:
@@ -29,13 +39,28 @@ class FieldIds:
             found.append({"id": number, **column, "type": kind})
         return found
 
+    def of_files(
+        self, mapping: Iterable[Mapped], named: Iterable[tuple[str, pa.DataType]]
+    ) -> list[Mapped]:
+        """Add the names in files that a mapping lacks: some readers refuse a file with one."""
+        found = {item["names"][0]: item for item in mapping}
+        for name, t in named:
+            if name not in found:
+                self.last += 1
+                found[name] = {"field-id": self.last, "names": [name]}
+            if parts := parts_of(t):
+                fields = self.of_files(found[name].get("fields", ()), parts)
+                found[name] = {**found[name], "fields": fields}
+        return list(found.values())
+
     def _known(
         self, number: int | None, old: IcebergType | None, new: IcebergType
     ) -> tuple[int, IcebergType]:
         """The id and type of a field: the earlier ones if the types are alike."""
-        if number is None or old is None or not _alike(old, new):
+        if number is None or old is None or number in self._given or not _alike(old, new):
             self.last += 1
             number, old = self.last, None
+        self._given.add(number)
         if isinstance(new, str):
             kind = widest(old, new) if isinstance(old, str) else new
             self.retyped |= old is not None and kind != old
@@ -44,28 +69,74 @@ class FieldIds:
         if new["type"] == "struct":
             return number, {**new, "fields": self.of_columns(new["fields"], old.get("fields", ()))}
         kind = dict(new)
-        for part in ("element", "key", "value"):
+        for part in _PARTS:
             if part in new:
                 known = self._known(old.get(f"{part}-id"), old.get(part), new[part])
                 kind[f"{part}-id"], kind[part] = known
         return number, kind
 
 
-def name_mapping(fields: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The value of `schema.name-mapping.default`: files have names of fields, and no ids."""
+def name_mapping(fields: Iterable[Mapping[str, Any]]) -> list[Mapped]:
+    """The ids of an Iceberg schema's fields by the names that files have."""
     return [_mapped(field["name"], field["id"], field["type"]) for field in fields]
 
 
-def _mapped(name: str, number: int, kind: IcebergType) -> dict[str, Any]:
-    found: dict[str, Any] = {"field-id": number, "names": [name]}
+def _mapped(name: str, number: int, kind: IcebergType) -> Mapped:
+    found: Mapped = {"field-id": number, "names": [name]}
     if isinstance(kind, dict):
-        parts = ("element", "key", "value")
         found["fields"] = (
             name_mapping(kind["fields"])
             if kind["type"] == "struct"
-            else [_mapped(p, kind[f"{p}-id"], kind[p]) for p in parts if p in kind]
+            else [_mapped(p, kind[f"{p}-id"], kind[p]) for p in _PARTS if p in kind]
         )
     return found
+
+
+def joined_mappings(first: Iterable[Mapped], second: Iterable[Mapped]) -> list[Mapped]:
+    """All names of two mappings; the first decides on the ids of those that both have."""
+    found = {item["names"][0]: item for item in first}
+    for item in second:
+        name = item["names"][0]
+        known, fields = found.setdefault(name, item), item.get("fields", ())
+        if fields:
+            found[name] = {**known, "fields": joined_mappings(known.get("fields", ()), fields)}
+    return list(found.values())
+
+
+def parse_mapping(text: Any) -> list[Mapped]:
+    """Read a mapping that this library wrote; any other one is empty."""
+    try:
+        found: list[Mapped] = json.loads(text)
+        _check_mapping(found)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return []
+    return found
+
+
+def _check_mapping(mapping: Iterable[Mapped]) -> None:
+    for item in mapping:
+        [name], number = item["names"], item["field-id"]
+        if not (isinstance(name, str) and isinstance(number, int)):
+            raise ValueError("this is no name mapping")
+        _check_mapping(item.get("fields", ()))
+
+
+def paths_of(fields: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The ids of all fields of a schema, nested ones too, by the paths that readers look up."""
+    return {path: int(item["field-id"]) for path, item in _with_paths(name_mapping(fields))}
+
+
+def has_twins(mapping: Iterable[Mapped]) -> bool:
+    """Whether two names of a mapping have the same path, which not all readers accept."""
+    paths = [path for path, _ in _with_paths(mapping)]
+    return len(set(paths)) < len(paths)
+
+
+def _with_paths(mapping: Iterable[Mapped], before: str = "") -> Iterator[tuple[str, Mapped]]:
+    for item in mapping:
+        path = before + item["names"][0]
+        yield path, item
+        yield from _with_paths(item.get("fields", ()), f"{path}.")
 
 
 def _alike(old: IcebergType, new: IcebergType) -> bool:

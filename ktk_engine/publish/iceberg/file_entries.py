@@ -5,15 +5,13 @@ See docs/design/files-and-commits.md, Iceberg.
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ktk_engine.cube.dataset_uuid import cube_and_dataset
-from ktk_engine.errors import PublishError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.publish.iceberg.iceberg_metadata import address
 from ktk_engine.publish.iceberg.manifest import ADDED, Entry, Layout
 from ktk_engine.publish.iceberg.single_values import bounds, plain_values
+from ktk_engine.publish.stored_types import check_measured, counted_columns
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
@@ -27,23 +25,6 @@ from ktk_engine.store.interface import ObjectStore
 _COUNTED_COLUMNS = 100  # columns with statistics, Iceberg's own default
 
 
-def address(store: ObjectStore, key: str) -> str:
-    """Address of an object, as Iceberg's readers take it: nothing in it is encoded."""
-    base = store.url.removesuffix("/")
-    return f"{urllib.parse.unquote(base) if base.startswith('file:') else base}/{key}"
-
-
-def check_measured(snapshot: Snapshot) -> None:
-    """Raise a `PublishError` if the rows or the size of a file are unknown."""
-    if any(snapshot.file_column(name).null_count for name in ("rows", "bytes")):
-        raise PublishError(
-            Message(
-                "the size of files of another program is not recorded yet: ",
-                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
-            )
-        )
-
-
 def file_entries(
     store: ObjectStore, snapshot: Snapshot, layout: Layout, snapshot_id: int
 ) -> Iterator[tuple[int, Entry]]:
@@ -51,17 +32,18 @@ def file_entries(
 
     Raises a `PublishError` if the rows or the size of a file are unknown.
     """
-    check_measured(snapshot)
+    check_measured(snapshot, "rows", "bytes")
     names = ("position", "key", "rows", "bytes")
     columns = [snapshot.file_column(name).to_pylist() for name in names]
     partitions = _partition_values(snapshot, layout)
     statistics = _statistics(snapshot, layout.schema["fields"])
+    base = address(store, "")
     for (number, key, rows, size), values, known in zip(
         zip(*columns, strict=True), partitions, statistics, strict=True
     ):
         data_file = {
             "content": 0,
-            "file_path": address(store, key),
+            "file_path": base + key,
             "file_format": "PARQUET",
             "partition": values,
             "record_count": rows,
@@ -104,10 +86,8 @@ def _statistics(
 
     Files of other programs get only counts, since readers would trust their bounds.
     """
-    known, dimensions = set(snapshot.file_table.column_names), snapshot.dimension_columns
-    data = [f for f in fields if f["name"] not in snapshot.partition_keys]
-    data.sort(key=lambda field: field["name"] not in dimensions)
-    plain = [f for f in data if isinstance(f["type"], str)][:_COUNTED_COLUMNS]
+    known, by_name = set(snapshot.file_table.column_names), {f["name"]: f for f in fields}
+    plain = [by_name[name] for name in counted_columns(snapshot, _COUNTED_COLUMNS)]
     own, rows = is_own(snapshot.file_table).to_pylist(), snapshot.file_column("rows").to_pylist()
 
     def of_columns(prefix: str) -> dict[int, list[Any]]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.util import find_spec
 
-from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.publish.form import Present, Wanted
-from ktk_engine.publish.iceberg.file_entries import address, check_measured
+from ktk_engine.publish.iceberg.field_ids import FieldIds
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     IcebergState,
+    address,
     delete_metadata,
     metadata_folder,
     metadata_key,
@@ -24,9 +25,11 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
-from ktk_engine.publish.iceberg.manifest import UNREADABLE, need_avro
-from ktk_engine.publish.iceberg.table_files import named_files
+from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro
+from ktk_engine.publish.iceberg.partition_specs import fields_with_keys
+from ktk_engine.publish.iceberg.table_files import TableFiles, named_files
 from ktk_engine.publish.shared_cells import check_cells
+from ktk_engine.publish.stored_types import schemas_in_use
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -37,6 +40,7 @@ class IcebergForm:
     name = "iceberg"
     title = "Iceberg"
     record = "Iceberg metadata"
+    remedy = "publish_iceberg"
 
     def folder(self, uuid: str) -> str:
         """See `Form.folder`."""
@@ -47,7 +51,7 @@ class IcebergForm:
         state = read_metadata(wanted.store, wanted.snapshot.uuid)
         if state.broken or state.version != state.hint or state.mark != wanted.mark:
             return False
-        return kept_snapshots(state, wanted) == state.snapshots
+        return kept_snapshots(state, wanted, state.schema["fields"]) == state.snapshots
 
     def read(self, store: ObjectStore, uuid: str) -> IcebergState:
         """See `Form.read`."""
@@ -59,19 +63,25 @@ class IcebergForm:
         need_avro()
         table = IcebergTable.of(wanted, present)
         if not table.is_new and _files_differ(wanted, present):
-            table = replace(table, is_new=True, continues=False)
-        if not table.is_new and table.says(present.metadata):
+            kept = [item for item in table.snapshots if item != present.snapshot]
+            table = replace(table, snapshots=kept, is_new=True, continues=False)
+        if not table.is_new and table.says(present):
             if present.hint != present.version:  # its writer has died
                 put_hint(wanted.store, wanted.snapshot.uuid, present.version)
             return None
         return IcebergVersion(wanted, present, table)
 
-    def check(self, snapshot: Snapshot) -> None:
+    def check(self, store: ObjectStore, snapshot: Snapshot) -> None:
         """See `Form.check`."""
         need_avro()
         check_cells(snapshot)
-        iceberg_columns(snapshot)
-        check_measured(snapshot)
+        columns = iceberg_columns(snapshot, schemas_in_use(snapshot))
+        fields = FieldIds(0).of_columns(columns, ())
+        spec, _ = fields_with_keys(snapshot.partition_keys, fields, {}, 999)
+        layout = Layout({"schema-id": 0, "fields": fields}, 0, spec)
+        files = TableFiles(store, snapshot, layout, NewSnapshot(1, 1, None))
+        files.add(snapshot.files)
+        files.finish()
 
     def difference(self, wanted: Wanted, present: Present) -> str:
         """See `Form.difference`."""
@@ -80,7 +90,7 @@ class IcebergForm:
         table = IcebergTable.of(wanted, present)
         if problem := _files_differ(wanted, present):
             return problem
-        if not table.says(present.metadata):
+        if not table.says(present):
             return "another program changed columns or settings in its Iceberg metadata"
         if present.hint != present.version:
             return "version-hint.text, by which readers find its metadata, names another version"
@@ -108,17 +118,16 @@ def _files_differ(wanted: Wanted, present: IcebergState) -> str:
     store, uuid = wanted.store, wanted.snapshot.uuid
     if present.metadata["location"] != address(store, uuid):
         return f"its Iceberg metadata names files in {present.metadata['location']}"
-    path = present.snapshot["manifest-list"].removeprefix(address(store, ""))
     try:
-        found = set(named_files(store, store.get(path)))
+        listed = list(named_files(store, present.snapshot["manifest-list"]))
     except ObjectNotFoundError as error:
         return f"its Iceberg metadata names a file that is missing: {error}"
-    except UNREADABLE as error:
-        if isinstance(error, KtkError):
-            raise
-        return f"a manifest is damaged: {error}"
-    keys = wanted.snapshot.file_column("key").to_pylist()
-    right = {address(store, key) for key in keys}
+    except FormatError as error:
+        return str(error)
+    base, found = address(store, ""), set(listed)
+    right = {base + key for key in wanted.snapshot.file_column("key").to_pylist()}
+    if len(listed) != len(found):
+        return f"its manifests name {counted(len(listed) - len(found), 'file')} twice"
     if found == right:
         return ""
     lost, gained = len(found - right), len(right - found)

@@ -7,32 +7,35 @@ Versions are named as in Hadoop's layout, which needs only a folder: `vN.metadat
 from __future__ import annotations
 
 import json
+import os.path
 import re
+import urllib.parse
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ktk_engine.errors import (
-    FormatError,
-    KtkError,
+    InvalidKeyError,
     ObjectExistsError,
     ObjectNotFoundError,
     TokenMismatchError,
 )
 from ktk_engine.format.dataset_key import ICEBERG_METADATA
-from ktk_engine.publish.iceberg.avro_schemas import avro_name
+from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.publish.iceberg.field_ids import paths_of
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.key import join_key
+from ktk_engine.store.key import join_key, validate_key
 
 # Keys of a snapshot's summary that name this library's version.
 VERSION, COMMIT = "ktk.version", "ktk.commit"
 SNAPSHOT, SHA256 = "ktk.snapshot", "ktk.snapshot-sha256"
+SPEC = "ktk.partition-spec-id"  # which Iceberg's own fields do not tell
 _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")
 _HINT = "version-hint.text"
-_NEEDED = ("table-uuid", "last-sequence-number", "last-updated-ms", "last-column-id")
+_NUMBERS = ("last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id")
 _RETRIES = 10
 
 
@@ -83,6 +86,22 @@ class IcebergState:
         return next((item for item in known or () if item["spec-id"] == number), {})
 
 
+def address(store: ObjectStore, key: str) -> str:
+    """Address of an object, as Iceberg's readers take it: nothing in it is encoded.
+
+    It is the same through whatever symbolic links the store was opened.
+    """
+    base = store.url
+    if base.startswith("file:"):
+        base = "file://" + os.path.realpath(urllib.parse.unquote(base.removeprefix("file://")))
+    return f"{base.removesuffix('/')}/{key}"
+
+
+def key_of(store: ObjectStore, path: str) -> str:
+    """The key of an object with an address."""
+    return path.removeprefix(address(store, ""))
+
+
 def metadata_folder(uuid: str) -> str:
     """Key of the folder with the metadata of a dataset's Iceberg table."""
     return join_key(uuid, ICEBERG_METADATA)
@@ -107,13 +126,32 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
         if state.metadata["format-version"] != 2:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
-        known = [state.metadata[name] for name in _NEEDED]
-        if None in known or not (state.schema and state.spec and state.mark):
-            raise FormatError("it does not say what table it is of")
-    except (ValueError, KeyError, TypeError, AttributeError, KtkError) as error:
+        _check(state)
+    except (*DAMAGE, LookupError, RecursionError, InvalidKeyError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
         return IcebergState(version, hint=hint, broken=said)
     return state
+
+
+def _check(state: IcebergState) -> None:
+    """Raise an error of any kind if something lacks that the next version is made from."""
+    found = state.metadata
+    if not (found["table-uuid"] and state.schema and state.spec):
+        raise ValueError("it does not say what table it is of")
+    for name in _NUMBERS:
+        int(found[name])
+    dict(found.get("properties") or {})
+    for schema in found["schemas"]:
+        paths_of(schema["fields"])
+    for spec in found["partition-specs"]:
+        for item in spec["fields"]:
+            int(item["source-id"]), int(item["field-id"]), str(item["name"]), item["transform"]
+    for item in state.snapshots:
+        int(item["snapshot-id"])
+        said = item.get("summary", {})
+        if SNAPSHOT in said:  # it may stay
+            int(item["schema-id"]), int(item["timestamp-ms"]), item["manifest-list"].strip()
+            validate_key(said[SNAPSHOT]), said[SHA256].strip()
 
 
 def _hint(store: ObjectStore, uuid: str) -> int:
@@ -202,33 +240,3 @@ def delete_metadata(store: ObjectStore, uuid: str) -> bool:
 def is_of_table(name: str) -> bool:
     """Whether a file in the folder is a version or manifest that this library may have made."""
     return bool(_METADATA.fullmatch(name) or _AVRO.fullmatch(name))
-
-
-def fields_with_keys(
-    names: Iterable[str], fields: Iterable[Mapping[str, Any]], known: Mapping[str, Any], last: int
-) -> tuple[list[dict[str, Any]], int]:
-    """The partition fields of a spec, and the greatest id; a column keeps the id that it had.
-
-    `known` is the table's metadata before, and `last` the greatest id ever given to a partition
-    field.
-    """
-    ids = {field["name"]: field["id"] for field in fields}
-    specs = known.get("partition-specs") or ()
-    before = {
-        item["source-id"]: item["field-id"]
-        for spec in specs
-        for item in spec["fields"]
-        if item["transform"] == "identity"
-    }
-    found = []
-    for name in names:
-        number = before.get(ids[name])
-        if number is None:
-            last += 1
-            number = last
-        said = avro_name(name)  # some readers look values up by the name that Avro has
-        while said != name and said in ids:
-            said += "_"
-        item = {"name": said, "transform": "identity", "source-id": ids[name], "field-id": number}
-        found.append(item)
-    return found, last

@@ -5,7 +5,7 @@ See docs/design/files-and-commits.md, Iceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,24 +18,25 @@ from ktk_engine.publish.stored_types import (
     different_types,
     names_alike,
     refuse_large,
-    schemas_in_use,
     stored_types,
 )
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 IcebergType: TypeAlias = str | dict[str, Any]
+Path: TypeAlias = tuple[str, ...]  # names of a column, its field, the field's field
 
 
-def iceberg_columns(snapshot: Snapshot) -> list[dict[str, Any]]:
+def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[str, Any]]:
     """A dataset's columns as fields of an Iceberg schema, without ids.
 
-    Raises a `PublishError` that names all columns that Iceberg cannot express, or whose values some
-    readers would misread.
+    `schemas` are those of `schemas_in_use`. Raises a `PublishError` that names all columns that
+    Iceberg cannot express, or whose values some readers would misread.
     """
     names = snapshot.schema.names
-    fields, problems = [], [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema)]
-    schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
+    fields, problems = [], [*names_alike(names, "Iceberg")]
+    comments = snapshot.comments.columns
+    problems += _paths_alike(snapshot.schema, schemas)
     for field in snapshot.schema:
         try:
             kind = _column_type(snapshot, schemas, field)
@@ -82,27 +83,46 @@ def _field(name: str, kind: IcebergType) -> dict[str, Any]:
     return {"name": name, "required": False, "type": kind}
 
 
-def _paths_alike(schema: pa.Schema) -> Iterable[str]:
-    """Describe columns that have the name of a nested field: readers look both up by name."""
-    paths: set[str] = set()
+def parts_of(t: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """The fields of a nested type with the names that Iceberg has for them; else none."""
+    t = unwrap(t)
+    if pat.is_struct(t):
+        return [(field.name, field.type) for field in t]
+    if pat.is_map(t):
+        return [("key", t.key_type), ("value", t.item_type)]
+    return [("element", t.value_type)] if is_list(t) else []
 
-    def walk(path: str, t: pa.DataType) -> None:
-        t = unwrap(t)
-        if pat.is_struct(t):
-            parts = [(field.name, field.type) for field in t]
-        elif pat.is_map(t):
-            parts = [("key", t.key_type), ("value", t.item_type)]
-        else:
-            parts = [("element", t.value_type)] if is_list(t) else []
-        for name, part in parts:
-            paths.add(f"{path}.{name}")
-            walk(f"{path}.{name}", part)
 
-    for field in schema:
-        walk(field.name, field.type)
-    for name in schema.names:
-        if name in paths:
-            yield f"column {name}: Iceberg takes its name for that of a field. Rename it"
+def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str]:
+    """Describe columns and fields with the same path: readers look them up by it.
+
+    Letter case counts only in files.
+    """
+    seen: dict[str, Path] = {}
+    for parts in _paths((field.name, field.type) for field in schema):
+        other = seen.setdefault(".".join(parts).lower(), parts)
+        if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
+            column, path = parts[0], ".".join(parts)
+            yield f"column {column}: Iceberg takes {path} for {_shown(other)}. Rename one"
+    known = {".".join(parts): parts for parts in seen.values()}
+    gone = (item for file in stored for item in file if item.name not in schema.names)
+    for parts in _paths((field.name, field.type) for field in gone):
+        if known.setdefault(".".join(parts), parts) != parts:
+            yield (
+                f"files still have a dropped column {parts[0]}, and Iceberg takes "
+                f"{'.'.join(parts)} for a field by that path. Rewrite them: rebuild the dataset"
+            )
+
+
+def _paths(named: Iterable[tuple[str, pa.DataType]], before: Path = ()) -> Iterator[Path]:
+    for name, t in named:
+        yield (*before, name)
+        yield from _paths(parts_of(t), (*before, name))
+
+
+def _shown(parts: Path) -> str:
+    *above, name = parts
+    return f"field {name} of {'.'.join(above)}" if above else f"column {name}"
 
 
 def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> IcebergType:

@@ -6,31 +6,56 @@ See docs/design/files-and-commits.md, Iceberg.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ktk_engine.publish.form import Wanted
-from ktk_engine.publish.iceberg.field_ids import FieldIds, name_mapping
-from ktk_engine.publish.iceberg.file_entries import address
-from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, IcebergState, fields_with_keys
+from ktk_engine.publish.iceberg.field_ids import (
+    FieldIds,
+    Mapped,
+    has_twins,
+    joined_mappings,
+    name_mapping,
+    parse_mapping,
+    paths_of,
+)
+from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, IcebergState, address
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
+from ktk_engine.publish.iceberg.partition_specs import fields_with_keys, usable_specs
 from ktk_engine.publish.shared_cells import check_cells
+from ktk_engine.publish.stored_types import schemas_in_use
 
 # This library's clean-up deletes files: it knows of versions that Iceberg's does not.
 _OUR_FILES = {"gc.enabled": "false"}
+_MAPPING = "schema.name-mapping.default"
 
 
-def kept_snapshots(present: IcebergState, wanted: Wanted) -> list[Mapping[str, Any]]:
-    """The snapshots that stay: those that this library published and whose files still exist."""
-    if present.metadata.get("location") != address(wanted.store, wanted.snapshot.uuid):
+def kept_snapshots(
+    present: IcebergState, wanted: Wanted, fields: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The snapshots that stay: all that readers can still use, as this library published them.
+
+    Their files exist, and readers can bind their partition specs to the columns `fields`. The one
+    mapping of the table gives names in files the ids that their schemas have.
+    """
+    known = present.metadata
+    if known.get("location") != address(wanted.store, wanted.snapshot.uuid):
         return []  # it was moved
-    return [
-        item
-        for item in present.snapshots
-        if (key := item["summary"].get(SNAPSHOT)) and key not in wanted.expired_keys
-    ]
+    specs = {str(s["spec-id"]) for s in usable_specs(known.get("partition-specs") or (), fields)}
+    schemas = {schema["schema-id"]: schema["fields"] for schema in known.get("schemas") or ()}
+    ids, kept = paths_of(fields), []
+    for item in reversed(present.snapshots):
+        said, columns = item.get("summary", {}), schemas.get(item.get("schema-id"))
+        key = said.get(SNAPSHOT)
+        if not key or key in wanted.expired_keys or said.get(SPEC) not in specs or columns is None:
+            continue
+        found = paths_of(columns)
+        if all(ids.get(path, number) == number for path, number in found.items()):
+            ids.update(found)
+            kept.append(item)
+    return kept[::-1]
 
 
 @dataclass(frozen=True)
@@ -42,6 +67,8 @@ class IcebergTable:
     last_column: int  # greatest id of a column
     spec: list[dict[str, Any]]  # fields of its partition spec
     last_partition: int  # greatest id of a partition field
+    mapping: list[Mapped]  # ids by the names that files have
+    snapshots: list[Mapping[str, Any]]  # earlier ones that stay
     is_new: bool  # it needs a snapshot of its own
     continues: bool  # manifests of the snapshot before may stay
 
@@ -49,30 +76,61 @@ class IcebergTable:
     def of(cls, wanted: Wanted, present: IcebergState) -> IcebergTable:
         """Describe a dataset; raises a `PublishError` if Iceberg readers would see other rows."""
         check_cells(wanted.snapshot)
-        known, columns = present.metadata, iceberg_columns(wanted.snapshot)
+        known, files = present.metadata, schemas_in_use(wanted.snapshot)
+        columns = iceberg_columns(wanted.snapshot, files)
+        schemas = _in_order(known, present.schema)
         ids = FieldIds(known.get("last-column-id", 0))
-        fields = ids.of_columns(columns, present.schema.get("fields", ()))
+        fields = ids.of_columns(columns, (f for schema in schemas for f in schema["fields"]))
         keys, last = wanted.snapshot.partition_keys, known.get("last-partition-id", 999)
         spec, last = fields_with_keys(keys, fields, known, last)
+        snapshots = kept_snapshots(present, wanted, fields)
+        mapping = _with_earlier(name_mapping(fields), snapshots, known, schemas)
+        if has_twins(mapping):
+            snapshots, mapping = [], name_mapping(fields)
+        for stored in files:
+            mapping = ids.of_files(mapping, ((field.name, field.type) for field in stored))
         is_here = known.get("location") == address(wanted.store, wanted.snapshot.uuid)
-        is_new = present.mark != wanted.mark or not is_here
+        is_new = present.mark != wanted.mark or present.snapshot not in snapshots
         same = is_here and spec == present.spec.get("fields") and not ids.retyped
-        return cls(wanted, fields, ids.last, spec, last, is_new, same and bool(present.published))
+        continues = same and bool(present.published)
+        return cls(wanted, fields, ids.last, spec, last, mapping, snapshots, is_new, continues)
 
     @cached_property
     def properties(self) -> dict[str, str]:
         """Table properties that readers need or may use."""
         comment = self.wanted.snapshot.comments.relation
-        mapping = json.dumps(name_mapping(self.fields), ensure_ascii=False)
-        said = {**_OUR_FILES, "schema.name-mapping.default": mapping}
+        said = {**_OUR_FILES, _MAPPING: json.dumps(self.mapping, ensure_ascii=False)}
         return {**said, **({"comment": comment} if comment else {})}
 
-    def says(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether metadata has its columns and settings, and all the snapshots that stay."""
-        state = IcebergState(0, metadata)
+    def says(self, present: IcebergState) -> bool:
+        """Whether metadata has its columns and settings, and only the snapshots that stay."""
         return (
-            metadata.get("properties") == self.properties
-            and state.schema.get("fields") == self.fields
-            and state.spec.get("fields") == self.spec
-            and kept_snapshots(state, self.wanted) == state.snapshots
+            present.metadata.get("properties") == self.properties
+            and present.schema.get("fields") == self.fields
+            and present.spec.get("fields") == self.spec
+            and present.snapshots == self.snapshots
         )
+
+
+def _with_earlier(
+    mapping: list[Mapped],
+    snapshots: Sequence[Mapping[str, Any]],
+    known: Mapping[str, Any],
+    schemas: Sequence[Mapping[str, Any]],
+) -> list[Mapped]:
+    """Add the names that files of earlier snapshots may have to a mapping."""
+    if not snapshots:
+        return mapping
+    kept = {item["schema-id"] for item in snapshots}
+    for schema in reversed(schemas):
+        if schema["schema-id"] in kept:
+            mapping = joined_mappings(mapping, name_mapping(schema["fields"]))
+    return joined_mappings(mapping, parse_mapping((known.get("properties") or {}).get(_MAPPING)))
+
+
+def _in_order(known: Mapping[str, Any], current: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The schemas of a table's metadata, the current one last."""
+    return [
+        *(s for s in known.get("schemas") or () if s != current),
+        *([current] if current else ()),
+    ]

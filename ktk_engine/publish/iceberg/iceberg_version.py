@@ -14,29 +14,34 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from ktk_engine.errors import FormatError, KtkError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, ObjectExistsError, ObjectNotFoundError
 from ktk_engine.publish.form import Wanted
-from ktk_engine.publish.iceberg.file_entries import address
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     COMMIT,
     SHA256,
     SNAPSHOT,
+    SPEC,
     VERSION,
     IcebergState,
+    address,
     is_of_table,
+    key_of,
     metadata_folder,
     metadata_key,
     put_hint,
     read_metadata,
 )
-from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
-from ktk_engine.publish.iceberg.manifest import UNREADABLE, Layout, NewSnapshot, read_list
+from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
+from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
+from ktk_engine.publish.iceberg.partition_specs import usable_specs
 from ktk_engine.publish.iceberg.table_files import TableFiles
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _KEPT_SNAPSHOTS = 10
+# A catalog may have registered a version, and a slow writer looks back at the one before its own.
+_KEPT_VERSIONS = 2 * _KEPT_SNAPSHOTS
 _TIDIED_EVERY = 20
 _UNNAMED_LIFETIME = timedelta(days=1)
 
@@ -99,20 +104,15 @@ class IcebergVersion:
         before = self._published_before() if self.table.continues else None
         if before is not None:
             changed = replace(whole, manifests=[], written={})
-            key = self.present.snapshot["manifest-list"]
-            base = address(self.wanted.store, "")
             try:
                 gone, added = changed_files(before, self.wanted.snapshot)
-                changed.carry_on(self.wanted.store.get(key.removeprefix(base)), gone)
+                changed.carry_on(self.present.snapshot["manifest-list"], gone)
             except (ObjectNotFoundError, FormatError):
                 pass  # then write all manifests anew
-            except UNREADABLE as error:
-                if isinstance(error, KtkError):
-                    raise
             else:
                 changed.add(added)
                 return changed
-        whole.add(self.wanted.snapshot.files)
+        whole.add_all(self.present.snapshot.get("summary", {}))
         return whole
 
     def _published_before(self) -> Snapshot | None:
@@ -127,14 +127,14 @@ class IcebergVersion:
     @cached_property
     def _metadata(self) -> dict[str, Any]:
         present = self.present
-        known, snapshots = present.metadata, kept_snapshots(present, self.wanted)
+        known, snapshots = present.metadata, self.table.snapshots
         sequence, current = known.get("last-sequence-number", 0), present.snapshot
         if self.table.is_new:
             sequence, current = self._snapshot.sequence, self._new_snapshot()
             snapshots = [*snapshots[1 - _KEPT_SNAPSHOTS :], current]
         used = {item["schema-id"] for item in snapshots}
         schemas = [s for s in known.get("schemas") or () if s["schema-id"] in used]
-        specs = list(known.get("partition-specs") or ())
+        specs = usable_specs(known.get("partition-specs") or (), self.table.fields)
         log = [
             {"timestamp-ms": item["timestamp-ms"], "snapshot-id": item["snapshot-id"]}
             for item in snapshots
@@ -165,6 +165,7 @@ class IcebergVersion:
         new, entry = self._snapshot, self.wanted.entry
         said = {VERSION: str(entry.version), COMMIT: entry.commit}
         said |= {SNAPSHOT: entry.snapshot, SHA256: entry.snapshot_sha256}
+        said |= {SPEC: str(self._spec["spec-id"])}
         parent = {} if new.parent is None else {"parent-snapshot-id": new.parent}
         return {
             "snapshot-id": new.id,
@@ -219,14 +220,15 @@ def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
     newest = read_metadata(store, uuid)
     if newest.metadata != metadata:
         return  # another writer went on and will do it
-    base, named = address(store, ""), {metadata_key(uuid, newest.version)}
+    recent = range(newest.version - _KEPT_VERSIONS, newest.version + 1)
+    named = {metadata_key(uuid, version) for version in recent}
     for snapshot in newest.snapshots:
-        key = snapshot["manifest-list"].removeprefix(base)
         try:
-            listed = read_list(store.get(key))
-        except ObjectNotFoundError:
+            listed = read_list(store, snapshot["manifest-list"])
+        except (ObjectNotFoundError, FormatError):
             return
-        named |= {key, *(item["manifest_path"].removeprefix(base) for item in listed)}
+        paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
+        named.update(key_of(store, path) for path in paths)
     old = [
         info.key
         for info in store.list(f"{folder}/")

@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
-from ktk_engine.errors import PublishError
+from ktk_engine.errors import FormatError, InvalidKeyError, PublishError, StoreError
 from ktk_engine.extras import need
-from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
+from ktk_engine.publish.iceberg.iceberg_metadata import key_of
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
+from ktk_engine.store.interface import ObjectStore
 
 EXISTING, ADDED, DELETED = 0, 1, 2
-# Raised by reading a damaged manifest.
-UNREADABLE = (*DAMAGE, StopIteration)
+# Numbers of a manifest list that the next one is made from.
+_COUNTED = (
+    "added_files_count",
+    "existing_files_count",
+    "added_rows_count",
+    "existing_rows_count",
+    "sequence_number",
+    "added_snapshot_id",
+)
 _NUMBERS = re.compile(r"\.(\d+)-(\d+)\.avro$")
 
 Entry = dict[str, Any]  # a record of a manifest
@@ -102,32 +111,57 @@ def listed(
     return found
 
 
-def read_entries(data: bytes, manifest: Listed) -> list[Entry]:
+def read_entries(store: ObjectStore, manifest: Listed) -> list[Entry]:
     """The living entries of a manifest, with what they inherit from it.
 
-    Raises a `ValueError` or an Avro error if it is damaged.
+    Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
-    entries = [entry for entry in _read(data) if entry["status"] != DELETED]
-    for entry in entries:
-        if entry["snapshot_id"] is None:
-            entry["snapshot_id"] = manifest["added_snapshot_id"]
-        for name in ("sequence_number", "file_sequence_number"):
-            if entry[name] is None:
-                entry[name] = manifest["sequence_number"]
+    path: str = manifest["manifest_path"]
+    with _damage(path):
+        entries = [entry for entry in _read(store, path) if entry["status"] != DELETED]
+        for entry in entries:
+            if entry["snapshot_id"] is None:
+                entry["snapshot_id"] = manifest["added_snapshot_id"]
+            for name in ("sequence_number", "file_sequence_number"):
+                if entry[name] is None:
+                    entry[name] = manifest["sequence_number"]
+            _check_types(entry["data_file"], file_path=str, record_count=int, partition=dict)
     return entries
 
 
-def read_list(data: bytes) -> list[Listed]:
-    """Read a manifest list that this library wrote.
+def read_list(store: ObjectStore, path: str) -> list[Listed]:
+    """Read a manifest list that this library wrote at an address.
 
-    Raises a `ValueError` or an Avro error if it is damaged.
+    Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
-    return _read(data)
+    with _damage(path):
+        found = _read(store, path)
+        for item in found:
+            _check_types(item, manifest_path=str, **dict.fromkeys(_COUNTED, int))
+    return found
+
+
+@contextmanager
+def _damage(path: str) -> Iterator[None]:
+    """Turn errors of reading a file into a `FormatError`: Avro's readers raise any."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, StoreError) and not isinstance(error, InvalidKeyError):
+            raise
+        raise FormatError(f"{path} is damaged: {error!r}") from error
+
+
+def _check_types(record: Mapping[str, Any], **types: type) -> None:
+    for name, kind in types.items():
+        if not isinstance(record[name], kind):
+            raise TypeError(f"{name} is {record[name]!r}")
 
 
 def living_files(manifest: Listed) -> int:
     """How many files of the table a manifest names."""
-    return int(manifest["added_files_count"]) + int(manifest["existing_files_count"])
+    count: int = manifest["added_files_count"] + manifest["existing_files_count"]
+    return count
 
 
 def with_numbers(name: str, first: int, last: int) -> str:
@@ -136,10 +170,10 @@ def with_numbers(name: str, first: int, last: int) -> str:
 
 
 def numbers(manifest: Listed) -> tuple[int, int]:
-    """The range of numbers of a manifest's files; raises a `ValueError` if its name has none."""
+    """The range of numbers of a manifest's files; raises a `FormatError` if its name has none."""
     found = _NUMBERS.search(manifest["manifest_path"])
     if found is None:
-        raise ValueError("a manifest has a name of another program")
+        raise FormatError(f"{manifest['manifest_path']} has a name of another program")
     return int(found[1]), int(found[2])
 
 
@@ -149,15 +183,19 @@ def need_avro() -> None:
 
 
 def _render(schema: dict[str, Any], records: Iterable[Any], metadata: dict[str, str]) -> bytes:
+    """Render an Avro file; raises a `PublishError` if Avro cannot hold the records."""
     import fastavro
 
     sink = BytesIO()
-    parsed = fastavro.parse_schema(schema, named_schemas={})
-    fastavro.writer(sink, parsed, records, codec="deflate", metadata=metadata)
+    try:
+        parsed = fastavro.parse_schema(schema, named_schemas={})
+        fastavro.writer(sink, parsed, records, codec="deflate", metadata=metadata)
+    except Exception as error:  # of Avro, or of Python where a value does not fit
+        raise PublishError(f"its manifests cannot be written: {error!r}") from error
     return sink.getvalue()
 
 
-def _read(data: bytes) -> list[Any]:
+def _read(store: ObjectStore, path: str) -> list[Any]:
     import fastavro
 
-    return list(fastavro.reader(BytesIO(data)))
+    return list(fastavro.reader(BytesIO(store.get(key_of(store, path)))))

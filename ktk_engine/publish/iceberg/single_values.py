@@ -23,8 +23,6 @@ _PACKED = {
     "time": "<q",
     "timestamp": "<q",
     "timestamptz": "<q",
-    "float": "<f",
-    "double": "<d",
     "boolean": "<?",
 }
 _WITHOUT_BOUNDS = ("float", "double")  # their bounds leave NaN out; some engines sort it last
@@ -105,13 +103,9 @@ def summary(kind: str, values: Iterable[Any]) -> dict[str, Any]:
     """A manifest list's summary of one partition column in the files of a manifest."""
     known = list(values)
     found = [value for value in known if value is not None]
-    numbers = [value for value in found if value == value]  # without NaN
-    least, most = (min(numbers), max(numbers)) if numbers else (None, None)
-    if kind in _WITHOUT_BOUNDS:  # below zero there is its negative
-        least, most = (-0.0 if least == 0 else least), (0.0 if most == 0 else most)
     return {
         "contains_null": len(found) < len(known),
-        "contains_nan": len(numbers) < len(found),
-        "lower_bound": None if least is None else single_value(kind, least),
-        "upper_bound": None if most is None else single_value(kind, most),
+        "contains_nan": False,  # floats do not partition
+        "lower_bound": single_value(kind, min(found)) if found else None,
+        "upper_bound": single_value(kind, max(found)) if found else None,
     }

@@ -6,14 +6,15 @@ See docs/design/files-and-commits.md, Iceberg.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pyarrow as pa
 
-from ktk_engine.publish.iceberg.file_entries import address, file_entries
-from ktk_engine.publish.iceberg.iceberg_metadata import metadata_folder
+from ktk_engine.errors import FormatError
+from ktk_engine.publish.iceberg.file_entries import file_entries
+from ktk_engine.publish.iceberg.iceberg_metadata import address, metadata_folder
 from ktk_engine.publish.iceberg.manifest import (
     DELETED,
     EXISTING,
@@ -37,6 +38,7 @@ from ktk_engine.store.key import join_key
 _LARGEST = 8_192  # files of a manifest
 _MERGED = 2_048  # a manifest with more is left as it is
 _IN_A_TIER = 8
+_FILES, _RECORDS = "total-data-files", "total-records"  # keys of a snapshot's summary
 
 Numbered = tuple[tuple[int, int], Entry]  # a range that contains the file's number, and the file
 
@@ -55,7 +57,7 @@ class TableFiles:
     deleted: tuple[int, int] = (0, 0)  # files and rows, where known
 
     def __post_init__(self) -> None:
-        self._name = f"ktk-{uuid4().hex}"
+        self._name, self._is_anew = f"ktk-{uuid4().hex}", False
 
     def add(self, files: pa.Table) -> None:
         """Add rows of `Snapshot.files`; raises a `PublishError` if something of them is unknown."""
@@ -65,14 +67,23 @@ class TableFiles:
         self._write(entries)
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
 
-    def carry_on(self, listed_before: bytes, gone: pa.Table) -> None:
+    def add_all(self, before: Mapping[str, str]) -> None:
+        """List all files anew, in place of those that a snapshot with the summary `before` has."""
+        self.add(self.dataset.files)
+        said = [before.get(name, "") for name in (_FILES, _RECORDS)]
+        files, rows = (int(text) if text.isdigit() else 0 for text in said)
+        self.deleted = files, rows
+        self._is_anew = self.snapshot.parent is not None
+
+    def carry_on(self, list_before: str, gone: pa.Table) -> None:
         """Keep the manifests of the list before, and rewrite those that name files in `gone`.
 
-        Raises a `ValueError` or an Avro error if a manifest is damaged, or none names these files.
+        Raises a `FormatError` if a manifest is damaged, or none names these files, and an
+        `ObjectNotFoundError` if one is missing.
         """
-        before = [item for item in read_list(listed_before) if living_files(item)]
-        positions = sorted(gone["position"].to_pylist())
-        paths = {address(self.store, key) for key in gone["key"].to_pylist()}
+        before = [item for item in read_list(self.store, list_before) if living_files(item)]
+        positions, base = sorted(gone["position"].to_pylist()), address(self.store, "")
+        paths = {base + key for key in gone["key"].to_pylist()}
         kept = []
         for manifest in before:
             first, last = numbers(manifest)
@@ -81,7 +92,7 @@ class TableFiles:
             if not (may_lose and self._rewrite(manifest, paths)):
                 kept.append(manifest)
         if self.deleted[0] != len(paths):
-            raise ValueError("a file that is gone is in no manifest")
+            raise FormatError("a file that is gone is in no manifest, or in two")
         self.manifests += self._merged(kept)
 
     def _rewrite(self, manifest: Listed, gone: set[str]) -> bool:
@@ -113,8 +124,7 @@ class TableFiles:
 
     def _entries(self, manifest: Listed) -> list[Numbered]:
         """The living entries of a manifest that is to be rewritten."""
-        data = self.store.get(manifest["manifest_path"].removeprefix(address(self.store, "")))
-        entries = read_entries(data, manifest)
+        entries = read_entries(self.store, manifest)
         for entry in entries:
             entry["status"] = EXISTING
         return [(numbers(manifest), entry) for entry in entries]
@@ -144,31 +154,28 @@ class TableFiles:
             "added-records": self.added[1],
             "deleted-data-files": self.deleted[0],
             "deleted-records": self.deleted[1],
-            "total-data-files": sum(living_files(item) for item in self.manifests),
-            "total-records": sum(int(item[name]) for item in self.manifests for name in rows),
+            _FILES: sum(living_files(item) for item in self.manifests),
+            _RECORDS: sum(int(item[name]) for item in self.manifests for name in rows),
             "total-delete-files": 0,
         }
         return {"operation": self._operation, **{name: str(n) for name, n in said.items()}}
 
     @property
     def _operation(self) -> str:
-        if not self.deleted[0]:
-            return "append"
-        return "overwrite" if self.added[0] else "delete"
+        if self._is_anew or (self.added[0] and self.deleted[0]):
+            return "overwrite"  # a reader of appended rows alone must not take all for new
+        return "delete" if self.deleted[0] else "append"
 
 
 def _parts(entries: Sequence[Numbered]) -> Iterable[Sequence[Numbered]]:
     return (entries[at : at + _LARGEST] for at in range(0, len(entries), _LARGEST))
 
 
-def named_files(store: ObjectStore, manifest_list: bytes) -> Iterator[str]:
-    """The addresses of all files that a manifest list leads to.
+def named_files(store: ObjectStore, manifest_list: str) -> Iterator[str]:
+    """The addresses of all files that the manifest list at an address leads to.
 
-    Raises a `ValueError` or an Avro error if a manifest is damaged, and an `ObjectNotFoundError` if
-    one is missing.
+    Raises a `FormatError` if a manifest is damaged, and an `ObjectNotFoundError` if one is missing.
     """
-    base = address(store, "")
-    for manifest in read_list(manifest_list):
-        data = store.get(manifest["manifest_path"].removeprefix(base))
-        for entry in read_entries(data, manifest):
+    for manifest in read_list(store, manifest_list):
+        for entry in read_entries(store, manifest):
             yield entry["data_file"]["file_path"]

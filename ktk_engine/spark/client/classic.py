@@ -5,8 +5,6 @@ Any version of Spark may change it, so no other module reaches into the JVM.
 
 from __future__ import annotations
 
-import functools
-import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +21,7 @@ from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # One call of Java by the full name; `jvm.java.lang.Class` makes three.
 _CLASS = "java.lang.Class"
@@ -103,14 +101,6 @@ class ClassicClient:
     def parallelism(self) -> int:
         """See `Client`."""
         return int(self._context.defaultParallelism)
-
-    @property
-    def zone(self) -> str:
-        """The active session's, which need not be the one that runs the statement."""
-        if not pins_threads():
-            return ""  # each call may run in another thread of the JVM
-        jvm: Any = self.session._jvm
-        return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
 
     def has_archive(self, name: str) -> bool:
         """See `Client`."""
@@ -195,19 +185,13 @@ class ClassicClient:
             others = texts.splitByWholeSeparator(_BETWEEN_NAMES.join(rest), _BETWEEN_NAMES)
         return DataFrame(classic._jdf.select(first, others), frame.sparkSession)
 
-    def optimized_plan(self, frame: DataFrame) -> str:
-        """See `Client`."""
-        return str(frame._jdf.queryExecution().optimizedPlan().toJSON())
-
-    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
-        """See `Client`."""
-        expressions = (
-            rows.where(functools.reduce(operator.or_, conditions))
-            ._jdf.queryExecution()
-            .analyzed()
-            .expressions()
-        )
-        return all(expressions.apply(i).deterministic() for i in range(expressions.size()))
+    def optimized_plan(self, frame: DataFrame) -> tuple[str, str]:
+        """See `Client`: the zone is the active session's, and need not be the one's that plans."""
+        plan = str(frame._jdf.queryExecution().optimizedPlan().toJSON())
+        if not pins_threads():
+            return plan, ""  # each call may run in another thread of the JVM
+        jvm: Any = self.session._jvm
+        return plan, str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:
         """See `Client`."""

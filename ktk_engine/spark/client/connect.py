@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
-import functools
-import operator
+import os
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from ktk_engine.spark.client.connect_jobs import ConnectJobs
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PARALLELISM = "spark.default.parallelism"
 # By default PySpark retries a lost server for ten minutes; one that restarts knows no session.
@@ -39,6 +38,8 @@ _DETAILS = re.compile(r'details = "([^"]*)"')
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 # Size of a value in Spark; texts add their own length.
 _VALUE_BYTES = 16
+# Binds PySpark's functions to Spark Connect, whatever its value; its own sessions set 1.
+MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "ktk"
 
 
 @dataclass
@@ -46,6 +47,7 @@ class _Known:
     """What the client keeps of a session, so that it asks the server once."""
 
     host: str
+    is_ours: bool = False  # opened here, and not shared with a user's code
     archives: set[str] = field(default_factory=set)
     settings: dict[str, str | None] = field(default_factory=dict)
     version: tuple[int, int] | None = None
@@ -62,9 +64,14 @@ def open_session(connection: Any, user: str | None = None) -> SparkSession:
     """
     import pyspark  # noqa: F401
     from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.utils import is_remote
 
     session: Any = SparkSession(connection, user)
+    _known[session.session_id] = _Known(session.client.host, is_ours=True)
+    weakref.finalize(session, _forget, session.session_id)
     atexit.register(_close, weakref.ref(session))
+    if not is_remote():  # with the client alone it is
+        os.environ[MODE] = _OURS
     ask(session, ASKED)
     return session  # type: ignore[no-any-return]
 
@@ -90,7 +97,24 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 def forget(session: Any) -> None:
     """Drop what is known of a session that has ended."""
-    _known.pop(session.session_id, None)
+    _forget(session.session_id)
+
+
+def _forget(number: str) -> None:
+    _known.pop(number, None)
+    if not our_servers() and os.environ.get(MODE) == _OURS:
+        del os.environ[MODE]
+
+
+def our_servers() -> list[str]:
+    """The servers on which this process has sessions that were opened here."""
+    return sorted({known.host for known in _known.values() if known.is_ours})
+
+
+def is_ours(session: Any) -> bool:
+    """Whether a session was opened here, and is not shared with a user's code."""
+    known = _known.get(session.session_id)
+    return known is not None and known.is_ours
 
 
 class ConnectClient:
@@ -132,11 +156,6 @@ class ConnectClient:
         if key not in self._known.settings:
             self._known.settings[key] = self.session.conf.get(key, None)
         return self._known.settings[key]
-
-    @property
-    def zone(self) -> str:
-        """The session's."""
-        return str(self.session.conf.get("spark.sql.session.timeZone"))
 
     def has_archive(self, name: str) -> bool:
         """See `Client`."""
@@ -182,21 +201,9 @@ class ConnectClient:
         """See `Client`."""
         return frame.select(*map(quote_identifier, names))
 
-    def optimized_plan(self, frame: DataFrame) -> str:
+    def optimized_plan(self, frame: DataFrame) -> tuple[str, str]:
         """A server gives plans only as text, which lacks too much."""
         raise NotImplementedError
-
-    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
-        """See `Client`: aggregates refuse other conditions, and a filter refuses invalid ones."""
-        import pyspark  # noqa: F401
-        from pyspark.errors import AnalysisException
-        from pyspark.sql import functions as F
-
-        try:
-            return bool(rows.agg(*map(F.count_if, conditions)).schema)
-        except AnalysisException:
-            rows.where(functools.reduce(operator.or_, conditions)).schema  # noqa: B018 - asks
-            return False
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:
         """See `Client`: unknown here."""
@@ -221,18 +228,18 @@ class ConnectClient:
 
     def jobs(self) -> ConnectJobs:
         """See `Client`."""
-        return ConnectJobs(self.session, self.master)
+        return ConnectJobs(self.session, self.master, is_ours)
 
 
 def lost_session(error: Exception) -> str:
     """Say that a server of Spark Connect, or a session there, is gone; else empty."""
-    if not is_lost(error):
+    if not _known or not is_lost(error):
         return ""
     servers = sorted({known.host for known in _known.values()})
-    server = f"server {', '.join(servers)}" if servers else "server"
     return (
-        f"The {server} of Spark Connect does not answer any more, or has ended this session: "
-        f"{first_line(error)} What was not committed is discarded; run it again, in a new session."
+        f"The server {', '.join(servers)} of Spark Connect does not answer any more, or has ended "
+        f"this session: {first_line(error)} What was not committed is discarded; run it again, in "
+        "a new session."
     )
 
 

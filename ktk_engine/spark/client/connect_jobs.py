@@ -13,9 +13,10 @@ from ktk_engine.spark.client.protocol import GroupWork
 class ConnectJobs:
     """Jobs under a tag of their own, in place of job groups; see `JobGroup`."""
 
-    def __init__(self, session: Any, master: str) -> None:
+    def __init__(self, session: Any, master: str, is_ours: Callable[[Any], bool]) -> None:
         self.name = f"ktk-{uuid.uuid4().hex}"
         self.master = master
+        self._is_ours = is_ours
         self._first = session
         self._sessions: dict[Any, Callable[..., None]] = {}
         self._lock = threading.Lock()
@@ -80,6 +81,9 @@ class ConnectJobs:
         )
 
     def cancel(self) -> None:
-        """See `JobGroup`."""
+        """See `JobGroup`: threads of the user's code have no tag, but are alone in our sessions."""
         for session in self._sessions:
-            session.interruptTag(self.name)
+            if self._is_ours(session):
+                session.interruptAll()
+            else:
+                session.interruptTag(self.name)

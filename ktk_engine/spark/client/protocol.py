@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,6 @@ class Client(Protocol):
     def parallelism(self) -> int:
         """How many tasks run at the same time, roughly."""
 
-    @property
-    def zone(self) -> str:
-        """The time zone in which plans show instants; empty if unknown."""
-
     def has_archive(self, name: str) -> bool:
         """Whether workers already have an archive of this name."""
 
@@ -110,13 +106,10 @@ class Client(Protocol):
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Select columns of a frame by name, with any characters in the names."""
 
-    def optimized_plan(self, frame: DataFrame) -> str:
-        """Give a frame's optimized plan as Spark's JSON; only if it shows plans."""
+    def optimized_plan(self, frame: DataFrame) -> tuple[str, str]:
+        """Give a frame's optimized plan as Spark's JSON, and the time zone of its instants.
 
-    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
-        """Whether conditions on rows give the same answer each time.
-
-        Raises Spark's `AnalysisException` if one is invalid, for instance for an unknown column.
+        The zone is empty if unknown. Only for sessions that show plans.
         """
 
     def needs_few_tasks(self, frame: DataFrame) -> bool:

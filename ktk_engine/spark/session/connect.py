@@ -84,7 +84,6 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             )
         for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
-        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which binds PySpark's functions to Connect
         return with_defaults(session)
     except SessionError:
         release(session)
@@ -113,7 +112,7 @@ def any_session() -> SparkSession:
         if (active := _active()) is not None:
             return session_for_frames(active)
         if remote.startswith("sc://"):
-            return connect_session(remote)
+            return _make_default(connect_session(remote))
     with nullcontext() if is_running() else starting_spark():
         return start_session()
 
@@ -124,9 +123,17 @@ def _is_classic_running() -> bool:
 
 
 def _active() -> Any:
-    """A session of Spark Connect that this process has opened."""
+    """The session of Spark Connect of this thread, else of the process."""
     found = sys.modules.get("pyspark.sql.connect.session")
-    return found.SparkSession.getActiveSession() if found else None
+    if found is None:
+        return None
+    return found.SparkSession.getActiveSession() or found.SparkSession._get_default_session()
+
+
+def _make_default(session: Any) -> SparkSession:
+    """Let `SparkSession.builder.getOrCreate()` give a session, and so all frames meet."""
+    type(session)._set_default_and_active_session(session)
+    return session  # type: ignore[no-any-return]
 
 
 def shown(remote: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.client.client import client_of, is_connect
+from ktk_engine.spark.client.connect import MODE, our_servers
 from ktk_engine.spark.client.protocol import runs_here
 from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.session.gateway import start_gateway
@@ -87,6 +88,9 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex{{short}}
 """
 
+_WHO_SETS_MODE = (
+    " PySpark sets it with its first session on a server: then use a process of its own for each."
+)
 _LOG_LEVEL = "KTK_SPARK_LOG_LEVEL"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _lock = threading.Lock()
@@ -212,10 +216,15 @@ def _scratch_settings(
 
 
 def _refuse_connect() -> None:
-    """Refuse variables for which PySpark would open a session of Spark Connect instead."""
-    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+    """Refuse what makes PySpark open a session of Spark Connect instead."""
+    if servers := our_servers():
+        raise SessionError(
+            f"This process works on the Spark Connect server {', '.join(servers)}, so it cannot "
+            "start Spark itself as well. Use a process of its own for each."
+        )
+    for name in ("SPARK_REMOTE", MODE):
         if os.environ.get(name):
             raise SessionError(
                 f"The environment variable {name} asks for Spark Connect, and here a Spark of this "
-                "process is started. Unset it."
+                f"process is started. Unset it.{_WHO_SETS_MODE if name == MODE else ''}"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 import ktk_engine.errors as errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.spark.client.connect import lost_session
 from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
@@ -40,7 +40,7 @@ def spark_job() -> Iterator[None]:
         if _interrupted(error):
             raise KeyboardInterrupt from error
         text = str(error)
-        if lost := _lost_session(error):
+        if lost := lost_session(error):
             raise SessionError(lost) from error
         own = worker_error(text)
         if own is not None:
@@ -73,12 +73,6 @@ def worker_error(text: str) -> KtkError | None:
         return kind(Message.from_json(parts)) if parts else kind(said)
     except ValueError:  # a truncated traceback
         return kind(said)
-
-
-def _lost_session(error: Exception) -> str:
-    """Why a server of Spark Connect has no result of the job; empty if it has one."""
-    connect = sys.modules.get("ktk_engine.spark.client.connect")
-    return connect.lost_session(error) if connect else ""
 
 
 def _interrupted(error: BaseException) -> bool:

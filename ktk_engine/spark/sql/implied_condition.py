@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import sqlglot
-from sqlglot import exp
+import pyspark  # noqa: F401
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 
 from ktk_engine.conditions.condition import (
     Condition,
@@ -17,13 +19,14 @@ from ktk_engine.conditions.condition import (
     conjunction,
     conjuncts,
 )
-from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.conditions.parse import parse_expression, read_condition, sql_conjuncts
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.statement.usage import read_usage
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.write.changed_rows import expression, where_any
 
@@ -51,12 +54,19 @@ class Narrowing:
         return named.crossJoin(self.source.alias(self.source_alias))
 
     def is_deterministic(self, scanner: Scanner, schema: pa.Schema) -> bool:
-        """Whether the same rows pass each time."""
+        """Whether the same rows pass each time.
+
+        Raises Spark's `AnalysisException` if a condition is invalid.
+        """
         if not all(self.conditions):
             return True
         rows = self.over(empty_frame(scanner.session, spark_schema(schema)))
-        conditions = list(map(expression, self.conditions))
-        return client_of(scanner.session).is_deterministic(rows, conditions)
+        counts = [F.count_if(expression(condition)) for condition in self.conditions]
+        try:  # an aggregate refuses random conditions, a filter only invalid ones
+            return bool(rows.agg(*counts).schema)
+        except AnalysisException:
+            where_any(rows, self.conditions).schema  # noqa: B018 - asks
+            return False
 
 
 def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing) -> Condition:
@@ -66,10 +76,10 @@ def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing)
     """
     client = client_of(scanner.session)
     if not client.shows_plans:
-        return _read(narrowing, schema, client.zone)
+        return _read(narrowing, schema, session_zone(scanner.session))
     rows = narrowing.over(marked_frame(scanner.session, scanner.scratch, schema, _MARKER))
     passing = where_any(rows, narrowing.conditions)
-    usage = read_usage(client.optimized_plan(passing), _MARKER, schema, client.zone)
+    usage = read_usage(*client.optimized_plan(passing), _MARKER, schema)
     return FalseCondition() if usage is None else usage.condition
 
 
@@ -79,26 +89,19 @@ def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
     for text in narrowing.conditions:
         parts = []
         for part in _conjuncts_of(text):
-            try:
+            with suppress(ConditionError):
                 parts.append(
-                    parse_condition(part, schema, qualifier=narrowing.alias, session_zone=zone)
+                    read_condition(part, schema, qualifier=narrowing.alias, session_zone=zone)
                 )
-            except ConditionError:
-                continue
         options.append(conjunction(parts))
     if any(not conjuncts(option) for option in options):
         return TrueCondition()
     return options[0] if len(options) == 1 else Or(tuple(options))
 
 
-def _conjuncts_of(condition: str) -> list[str]:
-    """Give the parts of a condition as SQL; none if it is unreadable."""
+def _conjuncts_of(condition: str) -> list[Any]:
+    """Give the parts of a condition; none if it is unreadable."""
     try:
-        tree = sqlglot.parse_one(condition, dialect="spark")
-    except sqlglot.errors.SqlglotError:
+        return sql_conjuncts(parse_expression(condition))
+    except ConditionError:
         return []
-    return (
-        [part.sql(dialect="spark") for part in tree.unnest().flatten()]
-        if isinstance(tree.unnest(), exp.And)
-        else [tree.sql(dialect="spark")]
-    )

@@ -20,10 +20,10 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import Plannable
 from ktk_engine.plan.statement.usage import Usage, read_usage
 from ktk_engine.spark.arrow_types import spark_schema
-from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.store.interface import ObjectStore
@@ -62,12 +62,12 @@ class PlannedPlaces:
         The plan shows instants in the time zone `zone`; empty if unknown.
         """
         for place, (marker, schema) in (marking._marked or {}).items():
-            self._usages[place] = read_usage(plan, marker, schema, zone)
+            self._usages[place] = read_usage(plan, zone, marker, schema)
 
     def learn_from_text(self, marking: PlannedPlaces, text: str, views: QueryText) -> None:
         """Learn what each place needs from the text of the statement bound with `marking`."""
         marked = marking._marked or {}
-        usages = views.usages(text, dict(marked.values()), client_of(self.session).zone)
+        usages = views.usages(text, dict(marked.values()), session_zone(self.session))
         for place, (marker, _) in marked.items():
             if marker in usages:
                 self._usages[place] = usages[marker]

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.plan.statement.query_usage import query_usages
+from ktk_engine.sql.token import simplified
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class QueryText:
         return self.session.client.get_configs(*_OTHER_GRAMMAR)
 
     def _tree(self, text: str) -> exp.Query:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = sqlglot.parse_one(simplified(text), dialect="spark")
         if not isinstance(tree, exp.Query):
             raise SqlglotError(f"no query: {text}")
         for table in list(tree.find_all(exp.Table)):

@@ -34,6 +34,7 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
@@ -264,7 +265,7 @@ class _Binding:
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement names."""
-        zone = client_of(self.owner.session).zone if reference.timestamp else ""
+        zone = session_zone(self.owner.session) if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
@@ -321,7 +322,7 @@ class _Binding:
             self.places.learn_from_text(marking, bound, views)
             return
         frame = session.sql(replace(self, places=marking).bind(query), args)
-        self.places.learn(marking, client.optimized_plan(frame), client.zone)
+        self.places.learn(marking, *client.optimized_plan(frame))
 
     def _query(self, view: ViewDocument) -> Statement:
         """The query of a view."""

@@ -13,7 +13,7 @@ from ktk_engine.messages import Message, Remedy
 _SPACE = Message(
     "Free some space (", Remedy("cleanup"), " shows what old versions hold) and run it again"
 )
-_ALLOWED = "A store is a folder that this user may read and write"
+_ALLOWED = "A store must be a folder that this user can read and write"
 _FILES = "Raise the limit of open files (`ulimit -n`) and run it again"
 _DEVICE = "The disk or its server failed: see the system's log, then run it again"
 _NAMES = "Use shorter names, or a store whose own path is shorter"

@@ -18,7 +18,7 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.comments import Comments, comments_of, with_comments
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.transaction import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -101,9 +101,9 @@ def _rewrite(
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # A row that another commit adds meanwhile has the old columns.
-    retained = WriteMode("files", base.files, reads=((),), verb="alter")
+    mode = WriteMode("files", base.files, reads=((),), verb="alter")
     context = WriteContext(staging.history)
-    write = check_write(schema, _target(base, changes), state, retained, context)
+    write = check_write(schema, _target(base, changes), state, mode, context)
     staging.write(write, rows)
     change = _Altered(base, changes, write.gate.committed, written=True)
     role = role_of(state.scope, base)

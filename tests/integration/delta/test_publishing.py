@@ -166,6 +166,31 @@ def test_a_checkpoint_says_the_same_as_all_entries(store):
     assert (len(numbers(store)), problem(store)) == (25, "")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "3",
+        '{"metaData": 3}',
+        '{"metaData": {"id": 7}}',
+        '{"metaData": {"id": "a", "schemaString": {}, "partitionColumns": [], "format": {}}}',
+        '{"protocol": "x"}',
+        '{"protocol": {"minReaderVersion": "1"}}',
+        '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": 3}}',
+        '{"add": {"path": 3}}',
+        '{"txn": {"appId": "dbt-ktk", "version": "z"}}',
+        "[" * 100_000,
+    ],
+    ids=lambda line: line[:20],
+)
+def test_an_entry_that_says_nonsense_does_not_stop_publishing(store, line, caplog):
+    face = published(store, "delta")
+    (store.root / "t" / "_delta_log" / f"{1:020d}.json").write_text(line)
+    assert "damaged" in problem(store)
+    append(face, 3)
+    assert "Delta" not in caplog.text
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+
+
 @pytest.mark.parametrize("damage", ["gone", "torn", "first"])
 def test_a_damaged_log_is_written_anew(store, damage):
     face = published(store, "delta")

@@ -73,7 +73,7 @@ def same(store, uuid):
 
 @pytest.fixture
 def written(store):
-    """Datasets of plateau: one with indices, one whose table is called `core`, one msgpack."""
+    """Datasets of plateau: one with indexes, one whose table is called `core`, one msgpack."""
     store.root.mkdir()
     plateau(
         store,
@@ -191,7 +191,7 @@ def test_durations_are_left_out_and_stay_with_plateau(written):
 
 
 def test_names_of_types_in_their_files(written):
-    """What this module is about: pandas 3 writes large text, in schemas and in indices."""
+    """What this module is about: pandas 3 writes large text, in schemas and in indexes."""
     assert pq.read_schema(written.root / "plain/table/_common_metadata").field("s").type == (
         pa.large_string()
     )

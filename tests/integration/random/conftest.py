@@ -1,4 +1,4 @@
-"""Random verbs go over segments, too: few files cross the bounds of snapshots and indices."""
+"""Random verbs go over segments, too: few files cross the bounds of snapshots and indexes."""
 
 from __future__ import annotations
 

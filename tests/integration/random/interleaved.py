@@ -83,7 +83,7 @@ class Scenario:
 
     Attributes:
         changes: one a writer.
-        check: what has to hold beside the rows, given the store and who was acknowledged; for
+        check: what has to hold besides the rows, given the store and who was acknowledged; for
             changes that the log of one scope does not tell it replaces the check of rows.
         form: in which format the table is published.
     """
@@ -148,8 +148,8 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        retained = WriteMode("append") if adds else None
-        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), retained)
+        mode = WriteMode("append") if adds else None
+        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), mode)
 
     def effect(old: Rows | None) -> Rows:
         new = frozenset(make(old or NO_ROWS))
@@ -193,7 +193,7 @@ def staging(name: str, *parts: Body, effects: Mapping[str, Effect]) -> Change:
     return Change(name, run, effects)
 
 
-def beside(name: str, run: Callable[[SteppingStore], object]) -> Change:
+def keeping_rows(name: str, run: Callable[[SteppingStore], object]) -> Change:
     """What changes no rows."""
     return Change(name, lambda store: run(store) and None)
 
@@ -260,7 +260,7 @@ SCENARIOS = {
     ),
     "a renaming": Scenario(
         (
-            beside("rename", lambda store: rename(store, "t", "u", said("rename"))),
+            keeping_rows("rename", lambda store: rename(store, "t", "u", said("rename"))),
             appending(TABLE, 51, name="to old"),
             appending(Target("u"), 52, name="to new"),
         ),
@@ -283,22 +283,26 @@ SCENARIOS = {
     ),
     "clean-ups": Scenario(
         (
-            beside("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
+            keeping_rows("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
             deleting(2),
             appending(TABLE, 61),
         )
     ),
     "publishing": Scenario(
         (
-            beside("publish", lambda store: publish_datasets(store, "t", history=said("publish"))),
-            beside("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
+            keeping_rows(
+                "publish", lambda store: publish_datasets(store, "t", history=said("publish"))
+            ),
+            keeping_rows("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
             appending(TABLE, 71),
         )
     ),
     "publishing as Iceberg": Scenario(
         (
-            beside("publish", lambda store: publish_datasets(store, "t", history=said("publish"))),
-            beside("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
+            keeping_rows(
+                "publish", lambda store: publish_datasets(store, "t", history=said("publish"))
+            ),
+            keeping_rows("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
             appending(TABLE, 72),
         ),
         form="iceberg",
@@ -307,14 +311,16 @@ SCENARIOS = {
         (
             deleting(2),
             appending(TABLE, 73),
-            beside("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
+            keeping_rows("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
         ),
         form="iceberg",
     ),
-    "beside the rows": Scenario(
+    "besides the rows": Scenario(
         (
-            beside("comment", lambda store: comment_on(store, "t", Comments("a"), said("comment"))),
-            beside("compact", _compact),
+            keeping_rows(
+                "comment", lambda store: comment_on(store, "t", Comments("a"), said("comment"))
+            ),
+            keeping_rows("compact", _compact),
             appending(TABLE, 81),
         )
     ),

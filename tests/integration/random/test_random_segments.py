@@ -1,4 +1,4 @@
-"""The random verbs over indices in segments, with bounds so small that tiers and merges happen."""
+"""The random verbs over indexes in segments, with bounds so small that tiers and merges happen."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_commits(store, counted):
     # Put: the note of the writer, one data file, the snapshot, the entry and the document; the
     # schema says the same.
     assert requests == {"GET": 11, "PUT": 5, "HEAD": 1, "POST": 1}
-    # Four data files, and two indices that are read and written.
+    # Four data files, and two indexes that are read and written.
     rows = seed_rows(range(ROWS, ROWS + 4))
     _, requests = counted(lambda: build(store, rows, SEED, mode="append"))
     assert requests == {"GET": 13, "PUT": 10, "HEAD": 1, "POST": 1}

@@ -89,7 +89,7 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
     watching.join(0.3)
     assert watching.is_alive() != stopped
     assert task.stopped == (
-        "model.p.m was cancelled. gone. What it had not committed is discarded." if stopped else ""
+        "model.p.m was cancelled. gone. Uncommitted changes were discarded." if stopped else ""
     )
     assert bool(asked) == (not running)
     task.close()
@@ -244,7 +244,7 @@ def test_spark_s_start_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "start_session", start)
     with pytest.raises(SessionError):
         sessions.Sessions(Warehouse(tmp_path), {}).current()
-    assert said[0].startswith("Spark is starting, once a run")
+    assert said[0].startswith("Spark is starting (once per run")
     assert said[1] == "Spark is starting: 0 s so far"
     count = len(said)
     time.sleep(0.1)

@@ -8,12 +8,14 @@ import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
-from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import parse_model_config
 
-PAGE = (Path(__file__).parents[3] / "docs" / "familiar-configs.md").read_text(encoding="utf-8")
-ALL = [item for group in FAMILIAR_CONFIGS.values() for item in group]
+PAGE = (Path(__file__).parents[3] / "docs" / "configs-of-other-adapters.md").read_text(
+    encoding="utf-8"
+)
+ALL = [item for group in FOREIGN_CONFIGS.values() for item in group]
 SEED = {"materialized": "cube_seed", "cube": "c", "dimension_columns": ["L"]}
 TABLE = {"materialized": "table"}
 VALUES = {
@@ -26,11 +28,11 @@ VALUES = {
 }
 
 
-def of_fate(*fates: str) -> list[FamiliarConfig]:
+def of_fate(*fates: str) -> list[ForeignConfig]:
     return [item for item in ALL if item.fate in fates]
 
 
-def given(item: FamiliarConfig) -> dict:
+def given(item: ForeignConfig) -> dict:
     return VALUES.get(item.key, {item.key: "x"})
 
 
@@ -44,7 +46,7 @@ def refused(**config) -> str:
     return str(caught.value)
 
 
-def row(item: FamiliarConfig) -> str:
+def row(item: ForeignConfig) -> str:
     """How the page shows a config."""
     said = {"mapped": f"is `{item.instead}`"}.get(item.fate, item.fate)
     if item.fine:
@@ -60,7 +62,7 @@ def test_the_page_shows_the_table():
     shown = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert shown == [row(item) for item in ALL]
     titles = [line.removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
-    assert titles[: len(FAMILIAR_CONFIGS)] == list(FAMILIAR_CONFIGS)
+    assert titles[: len(FOREIGN_CONFIGS)] == list(FOREIGN_CONFIGS)
 
 
 def test_each_config_has_one_fate():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS
+from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.layout import LAYOUT
 from dbt.adapters.ktk.config.model_config import parse_model_config
@@ -56,7 +56,7 @@ def said(**config: Any) -> list[str]:
 
 def test_the_keys_are_known():
     layouts = ("partition_by", "clustered_by")
-    items = [item for group in FAMILIAR_CONFIGS.values() for item in group]
+    items = [item for group in FOREIGN_CONFIGS.values() for item in group]
     assert {i.key for i in items if i.key in layouts or i.instead in layouts} == LAYOUT
 
 

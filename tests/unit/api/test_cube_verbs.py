@@ -82,6 +82,9 @@ def test_dimensions_without_an_index(opened):
     assert [row["dest"] for row in rows(cube, where="flight = 2")] == ["ü"]
     with pytest.raises(ConfigurationError, match="must be always or never, but is 'auto'"):
         opened.build("d", FLIGHTS, **LAYOUT, index_dimensions="auto")
+    with pytest.raises(ConfigurationError, match="Give one of the two"):
+        opened.build("d", FLIGHTS, **LAYOUT, index_dimensions="never", suppress_index_on=["flight"])
+    assert opened.cubes() == ["c"]
 
 
 def test_a_specification_says_it_all(tmp_path, cube):

@@ -13,14 +13,14 @@ import ktk_engine.duckdb
 import ktk_engine.polars
 from ktk_engine import Store
 from ktk_engine.api.cube import Cube
+from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.query import Query
-from ktk_engine.api.relation import Relation
 from ktk_engine.api.table import Table
 
 FINDER = doctest.DocTestFinder(recurse=True)
 FOUND = [
     example
-    for face in (Store, Relation, Cube, Table, Query, ktk_engine.duckdb, ktk_engine.polars)
+    for face in (Store, CubeOrTable, Cube, Table, Query, ktk_engine.duckdb, ktk_engine.polars)
     for example in FINDER.find(face, face.__name__, globs={})
     if example.examples
 ]
@@ -54,7 +54,7 @@ def test_an_example(example, store):
 
 def test_every_verb_has_one():
     have = {example.name.rpartition(".")[2] for example in FOUND}
-    faces = (Store, Relation, Cube, Table)
+    faces = (Store, CubeOrTable, Cube, Table)
     verbs = {name for face in faces for name in vars(face) if name.islower() and name[0] != "_"}
     properties = {n for face in faces for n, v in vars(face).items() if isinstance(v, property)}
     assert verbs - properties - have == {"of"}

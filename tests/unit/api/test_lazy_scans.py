@@ -9,9 +9,11 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.acero import Declaration, ScanNodeOptions
 
 import ktk_engine.duckdb
 import ktk_engine.polars
@@ -283,6 +285,7 @@ def test_a_dataset_of_arrow(store):
         trips.get_fragments,
         lambda: trips.filter(month),
         lambda: trips.partition_expression,
+        lambda: trips.files,
     ):
         with pytest.raises(QueryError, match="no fragments"):
             ask()
@@ -290,6 +293,26 @@ def test_a_dataset_of_arrow(store):
         trips.to_table(columns={"x": pc.field("flight")})
     with pytest.raises(QueryError, match="did you mean `flight`"):
         trips.to_table(columns=["flihgt"])
+
+
+def test_arrow_itself_is_refused_what_it_cannot_read(store, tmp_path):
+    """Its C++ knows no method of ours: what it scans must not seem to be empty."""
+    trips = ktk_engine.duckdb.scan_cube(store, "trips")
+    both = ds.UnionDataset(trips.schema, [trips, trips])
+    for ask in (
+        ds.Scanner.from_dataset(trips).to_table,
+        ds.Scanner.from_dataset(trips, filter=pc.field("month") == 1).count_rows,
+        ds.Scanner.from_dataset(trips).count_rows,
+        both.to_table,
+        both.count_rows,
+        lambda: both.head(1),
+        Declaration("scan", ScanNodeOptions(trips)).to_table,
+    ):
+        with pytest.raises(QueryError, match=r"Cube.*itself.*scanner"):
+            ask()
+    written = tmp_path / "written"
+    ds.write_dataset(trips.scanner().to_reader(), written, format="parquet")
+    assert ds.dataset(written).count_rows() == 60
 
 
 def test_a_memory_limit(store):

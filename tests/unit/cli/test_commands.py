@@ -47,14 +47,17 @@ def test_info_shows_comments(store, ktk):
     assert content["datasets"][0]["column_comments"] == {"delay": "in minutes"}
 
 
-def test_info_shows_large_indices_and_documents(store, ktk):
+def test_info_shows_large_indexes_and_documents(store, ktk):
     with tiny_bounds():
         build_nyc(store)
         for _ in range(2):
             Store.of(store).cube("nyc").update({"flights": flights()})
-    text = ktk("info", "nyc", "--indices").stdout
+    text = ktk("info", "nyc", "--indexes").stdout
     said = "flights: index on hour: 8 pairs in 2 segments, 50% of them of files that are gone"
     assert said in text
+    former = ktk("info", "nyc", "--indices")
+    assert said in former.stdout and "It is `--indexes` now." in former.stderr
+    assert "--indices" not in ktk("info", "--help").output
     assert "documents" not in text
     publish_documents(store, "nyc", wanted=False)
     assert "no documents for Kartothek, as set" in ktk("info", "nyc").stdout

@@ -1,4 +1,4 @@
-"""Segments of indices: what is written is found again, whatever class, order and bounds."""
+"""Segments of indexes: what is written is found again, whatever class, order and bounds."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SLOW = settings(
 
 
 def sorted_by_disk(table: pa.Table, names: list[str], rows: int, run_bytes: int = 1) -> pa.Table:
-    batches = sorted_batches(iter(table.to_batches(rows)), table.schema, names, run_bytes)
+    batches = sorted_batches(iter(table.to_batches(rows)), names, run_bytes)
     return pa.Table.from_batches(batches, table.schema)
 
 
@@ -92,7 +92,7 @@ def test_errors_of_what_gives_rows_stay_as_they_are():
         raise OSError("of the store")
 
     with pytest.raises(OSError, match="of the store"):
-        list(sorted_batches(batches(), numbers(0, 1).schema, ["d"], 1))
+        list(sorted_batches(batches(), ["d"], 1))
 
 
 def is_key(t: pa.DataType) -> bool:
@@ -124,10 +124,9 @@ def test_memory_is_bounded():
         for at in range(40):
             yield numbers(rows, rows, at).to_batches()[0]
 
-    schema = numbers(1, 1).schema
     before = pa.total_allocated_bytes()
     peak = total = 0
-    for batch in sorted_batches(batches(), schema, ["p", "d"], limit):
+    for batch in sorted_batches(batches(), ["p", "d"], limit):
         peak = max(peak, pa.total_allocated_bytes() - before)
         total += batch.num_rows
     assert total == 40 * rows

@@ -10,7 +10,7 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.change.transaction import DatasetChange, Transaction
+from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.entry import digest
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id
@@ -257,9 +257,9 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     commit_id = new_commit_id()
     change = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
-    commit(base, Transaction(PendingCommit(), (), deleted=(lost,)))
+    commit(base, ChangeSet(PendingCommit(), (), deleted=(lost,)))
     with pytest.raises(CommitConflictError, match="clean-up gave up 1 file"):
-        commit(base, Transaction(PendingCommit(commit_id), (change,)))
+        commit(base, ChangeSet(PendingCommit(commit_id), (change,)))
 
 
 def test_snapshots_of_a_writer_that_stood_still_are_not_given_up(store):
@@ -268,17 +268,17 @@ def test_snapshots_of_a_writer_that_stood_still_are_not_given_up(store):
     base = resolve(store, PLAIN)
     commit_id = new_commit_id()
     slow = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
-    commit(base, Transaction(PendingCommit(commit_id), (slow,)))
+    commit(base, ChangeSet(PendingCommit(commit_id), (slow,)))
     listed = resolve(store, PLAIN).datasets["plain"].entry.snapshot
     with pytest.raises(CommitConflictError, match=r"Version 2 of the log needs .* Nothing was del"):
-        commit(base, Transaction(PendingCommit(), (), deleted=(listed,)))
+        commit(base, ChangeSet(PendingCommit(), (), deleted=(listed,)))
     assert resolve(store, PLAIN).snapshot("plain").rows == 4
 
 
 def test_cleanup_in_between_is_no_conflict(store):
     build_table(store)
     base = resolve(store, PLAIN)
-    commit(base, Transaction(PendingCommit(), (), deleted=("plain/table/old.parquet",)))
+    commit(base, ChangeSet(PendingCommit(), (), deleted=("plain/table/old.parquet",)))
     done = DbtNode(store, "plain").commit_append(pa.table({"a": [9]}), base)
     assert done.entry.version == 3
     assert next(read_entries(store, PLAIN, 1))[0].operation == "cleanup"

@@ -60,7 +60,7 @@ def test_no_flip_in_a_data_file_gives_other_rows(store, snapshot, columns):
 @pytest.mark.parametrize("operator", ["=", ">="], ids=["groups", "all"])
 @pytest.mark.parametrize("digests", [True, False], ids=["digests", "checksums"])
 def test_no_flip_in_an_index_loses_files(store, snapshot, operator, digests):
-    """Without a digest, as in indices of other writers, structure and counts are looked at."""
+    """Without a digest, as in indexes of other writers, structure and counts are looked at."""
     key = snapshot.indices["k"]
     data = (store.root / key).read_bytes()
     condition = comparison("k", pa.int64(), operator, 123)

@@ -1,4 +1,4 @@
-"""Indices that are built and dropped without rewriting a data file."""
+"""Indexes that are built and dropped without rewriting a data file."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_a_column_or_dataset_that_is_gone_is_a_conflict(store):
 
 
 def test_files_written_while_an_index_was_built_are_in_it(store):
-    """A write that keeps the indices as they are knows no values of one that it has not seen."""
+    """A write that keeps the indexes as they are knows no values of one that it has not seen."""
     target = Target("t")
     build(store, pa.table({"a": [1]}), target)
     started = snapshot_of(store, "t")
@@ -300,7 +300,7 @@ def test_command(store, ktk):
     assert "Indexed flights (delay). Now version 4." in said
     assert "already indexed" in ktk("index", "nyc", "delay").stdout
     said = ktk("index", "nyc", "delay", "hour", "--drop").stdout
-    assert "Dropped indices of flights (delay, hour). Now version 5" in said
+    assert "Dropped indexes of flights (delay, hour). Now version 5" in said
 
 
 def test_of_a_plan_that_has_nothing_nothing_comes(store):

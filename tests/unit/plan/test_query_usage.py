@@ -33,6 +33,8 @@ def columns_of(text: str) -> set[str] | None:
         ("select count(*) from (select a from t union select b from t2) x", None),
         ("select b, sum(a) as x from t group by b having max(x) > 1", {"a", "b"}),
         ("select b, sum(a) as c from t group by b having max(c) > 1", None),
+        ("select identifier('a') from t", None),
+        ("select 1 from t where Identifier('t.' || 'a') = 1", None),
         ("select count(a, *) from t", None),
         ("select count(t.*) from t", None),
         ("select `(a|b)` from t", None),

@@ -76,6 +76,23 @@ def test_it_answers_as_a_plain_store_does(seed):
     assert {key: overlay.get(key) for key in held} == dict.fromkeys(held, b"old")
 
 
+@pytest.mark.parametrize("at_most", range(5))
+def test_no_more_names_are_listed_than_can_be_wanted(at_most):
+    beneath = InterruptingStore({f"h/{n}": (b"", InterruptingStore().now()) for n in range(9)})
+    overlay = OverlayStore(beneath, is_held_back)
+    overlay.put("h/1", b"own")
+    overlay.put("h/45", b"own")
+    overlay.delete(["h/2", "h/3"])
+    overlay.cut("h/7")
+    asked = []
+    list_names = beneath.list_names
+    beneath.list_names = lambda *given: asked.append(given[3]) or list_names(*given)
+    assert overlay.list_names("h", at_most=at_most) == ["0", "1", "4", "45", "5"][:at_most]
+    assert overlay.list_names("h", since="2", at_most=at_most) == ["4", "45", "5", "6"][:at_most]
+    assert overlay.list_names("h") == ["0", "1", "4", "45", "5", "6"]
+    assert asked == [at_most + 4, at_most + 4, None]
+
+
 def test_names_behind_a_cut_are_its_own():
     beneath = InterruptingStore()
     for name in "123":

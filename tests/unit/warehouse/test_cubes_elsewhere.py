@@ -36,7 +36,7 @@ def warehouse(tmp_path):
 
 def context(warehouse) -> WriteContext:
     state = resolve(warehouse.find_schema("prod"), scope_of(SEED.uuid))
-    return WriteContext(beside={"cs": state.snapshot(SEED.uuid)})
+    return WriteContext(elsewhere={"cs": state.snapshot(SEED.uuid)})
 
 
 def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):

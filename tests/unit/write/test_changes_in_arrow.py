@@ -10,7 +10,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS  # deep: only dbt writes constraints
-from tests.support.changes import Constraint, DatasetChange, PendingCommit, Transaction, commit
+from tests.support.changes import ChangeSet, Constraint, DatasetChange, PendingCommit, commit
 from tests.support.committed import resolve, scope_of
 from tests.support.stores import LocalStore, tree
 
@@ -33,7 +33,7 @@ def constrained(store, tmp_path):
         return replace(base, properties={**base.properties, CONSTRAINTS: [unique.as_dict()]})
 
     changes = (DatasetChange("t", "properties", change, frozenset()),)
-    commit(resolve(LocalStore(tmp_path), scope_of("t")), Transaction(PendingCommit(), changes))
+    commit(resolve(LocalStore(tmp_path), scope_of("t")), ChangeSet(PendingCommit(), changes))
     return store
 
 

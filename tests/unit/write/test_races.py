@@ -23,9 +23,9 @@ APPEND = WriteMode("append")
 def test_columns_that_changed_meanwhile(store):
     build(store, ROWS, TABLE)
     state = resolve(store, TABLE.scope)
-    build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, retained=APPEND)
+    build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, mode=APPEND)
     with pytest.raises(CommitConflictError, match="its columns changed"):
-        build(store, ROWS, TABLE, retained=APPEND, state=state)
+        build(store, ROWS, TABLE, mode=APPEND, state=state)
     assert version_of(store, TABLE.scope) == 2
 
 
@@ -44,7 +44,7 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     remove(store, "t")
     build(store, ROWS.slice(1), TABLE)
     with pytest.raises(CommitConflictError, match="what it started from is gone"):
-        build(store, ROWS, TABLE, retained=WriteMode(mode), state=state)
+        build(store, ROWS, TABLE, mode=WriteMode(mode), state=state)
     assert snapshot_of(store, "t").rows == 1
 
 

@@ -20,8 +20,8 @@ NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00
 def test_what_others_noted_in_the_document_stays(store):
     write_plain(store, "plain", ROWS, ("p",), NOTES)
     target = Target("plain", partition_by=("p",))
-    for retained in (None, WriteMode("append"), None):
-        build(store, ROWS, target, retained=retained)
+    for mode in (None, WriteMode("append"), None):
+        build(store, ROWS, target, mode=mode)
         metadata = load_document(store, "plain").metadata
         assert {key: metadata[key] for key in ("owner", "nested")} == {
             key: NOTES[key] for key in ("owner", "nested")
@@ -45,6 +45,6 @@ def test_a_table_of_another_name_keeps_it(store):
     """Kartothek's old datasets have a table of any name, which its readers ask for."""
     write_plain(store, "plain", ROWS, ("p",), table="core")
     target = Target("plain", partition_by=("p",))
-    for retained in (WriteMode("append"), None):
-        build(store, ROWS, target, retained=retained)
+    for mode in (WriteMode("append"), None):
+        build(store, ROWS, target, mode=mode)
         assert load_document(store, "plain").table == "core"

@@ -95,7 +95,7 @@ def test_merges():
     [
         ("with c as (select 1) delete from t", "WITH before DELETE"),
         ("update t set a = 1, A = 2", "column `A` gets two values"),
-        ("update t set s.f = 1", r"`s.f` is no column of the table(.|\n)*named_struct"),
+        ("update t set s.f = 1", r"`s.f` is not a column of the table(.|\n)*named_struct"),
         ("{m} when matched and exists (select 1) then delete", "a subquery in a condition"),
         (
             "{m} when matched then delete when matched then update set a = 1",

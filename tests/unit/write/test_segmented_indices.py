@@ -1,4 +1,4 @@
-"""Datasets whose indices are segments, through all that happens to them."""
+"""Datasets whose indexes are segments, through all that happens to them."""
 
 from __future__ import annotations
 

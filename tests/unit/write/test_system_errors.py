@@ -71,7 +71,7 @@ def refusing(monkeypatch, calls, at, number, again=False):
 
 
 def append(store):
-    build(store, table(7), SEED, retained=WriteMode("append"))
+    build(store, table(7), SEED, mode=WriteMode("append"))
 
 
 def rows(store):

@@ -1,7 +1,7 @@
 """Configs of other adapters, and what this adapter does with each.
 
-`foreign_configs.py` acts on this table. docs/familiar-configs.md shows it, and a test compares the
-two.
+`foreign_configs.py` acts on this table. docs/configs-of-other-adapters.md shows it,
+and a test compares the two.
 
 A config is *refused* if it promises something about what is stored, where, how long, or who may see
 it. It is a *warning* if rows and their readers are the same without it, because it only says how
@@ -17,7 +17,7 @@ CommitStatus = Literal["carried out", "always so", "mapped", "noted", "warning",
 
 
 @dataclass(frozen=True)
-class FamiliarConfig:
+class ForeignConfig:
     """One config."""
 
     key: str
@@ -52,26 +52,26 @@ _NO_TEMPORARY = "writes make no temporary tables"
 _METADATA = "kept in the dataset's user metadata: `ktk info` shows it, Kartothek passes it on"
 
 
-def _carried_out(key: str, adapters: str, why: str) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "carried out", why)
+def _carried_out(key: str, adapters: str, why: str) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "carried out", why)
 
 
-def _always_so(key: str, adapters: str, why: str) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "always so", why)
+def _always_so(key: str, adapters: str, why: str) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "always so", why)
 
 
-def _mapped(key: str, adapters: str, to: str, why: str) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "mapped", why, to)
+def _mapped(key: str, adapters: str, to: str, why: str) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "mapped", why, to)
 
 
-def _noted(key: str, adapters: str) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "noted", _METADATA, of_tables=False)
+def _noted(key: str, adapters: str) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "noted", _METADATA, of_tables=False)
 
 
 def _hint(
     key: str, adapters: str, why: str, instead: str = "", tables: bool = True
-) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "warning", why, instead, of_tables=tables)
+) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "warning", why, instead, of_tables=tables)
 
 
 def _refused(
@@ -82,8 +82,8 @@ def _refused(
     *fine: str,
     tables: bool = True,
     likewise: tuple[str, ...] = (),
-) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "refused", why, instead, fine, tables, likewise)
+) -> ForeignConfig:
+    return ForeignConfig(key, adapters, "refused", why, instead, fine, tables, likewise)
 
 
 _LAYOUT = (
@@ -284,7 +284,7 @@ _ENGINES = (
 )
 
 # Title of a group -> its configs.
-FAMILIAR_CONFIGS: dict[str, tuple[FamiliarConfig, ...]] = {
+FOREIGN_CONFIGS: dict[str, tuple[ForeignConfig, ...]] = {
     "Layout of files": _LAYOUT,
     "Incremental models": _INCREMENTAL,
     "Where files are stored": _PLACES,

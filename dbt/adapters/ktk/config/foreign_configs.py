@@ -13,13 +13,13 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ConfigReader
-from dbt.adapters.ktk.config.foreign_config_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import KtkError
 
-_ALL = tuple(item for group in FAMILIAR_CONFIGS.values() for item in group)
+_ALL = tuple(item for group in FOREIGN_CONFIGS.values() for item in group)
 KEYS = frozenset(item.key for item in _ALL)
 # Properties with these names instruct another engine, which reads them from its own tables.
 _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
@@ -89,11 +89,11 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
     return found
 
 
-def _said(model: str, item: FamiliarConfig, text: str) -> str:
+def _said(model: str, item: ForeignConfig, text: str) -> str:
     return f"Model {model}: config `{item.key}`{text}{_ONE_FOR_ALL}"
 
 
-def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
+def _hint(item: ForeignConfig, value: Any, in_cube: bool, stored: bool) -> str:
     """What a config of one model does not do, after its name; empty for nothing to say."""
     if item.fate == "warning" and item.key != _ONCE:
         advice = f" {_sentence(item.instead)}" if item.instead else ""
@@ -115,7 +115,7 @@ def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
     return ""
 
 
-def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
+def _likewise(model: str, item: ForeignConfig, value: Any) -> str:
     return (
         f"Model {model}, as all models with `{item.key}: {value}`, is a table of this adapter: "
         f"parquet with commits, merges, deletes and versions, but not in the format {value}. "
@@ -123,7 +123,7 @@ def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
     )
 
 
-def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
+def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[ForeignConfig, Any]]:
     """The foreign configs with a value that requests something."""
     for item in _ALL:
         value = config.get(item.key)
@@ -133,7 +133,7 @@ def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarCo
             yield item, value
 
 
-def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
+def _refusal(model: str, item: ForeignConfig, value: Any) -> DbtConfigError:
     is_what = f" is {value!r}, but" if item.fine else " cannot be carried out:"
     return DbtConfigError(
         f"Model {model}: config `{item.key}`{is_what} {item.why}. Nothing was written. "
@@ -141,7 +141,7 @@ def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
     )
 
 
-def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> None:
+def _map(model: str, item: ForeignConfig, value: Any, own: dict[str, Any]) -> None:
     """Put a value under this adapter's name."""
     name, _, option = item.instead.partition(".")
     known = own.get(name) or None
@@ -160,7 +160,7 @@ def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> N
     own[name] = merged
 
 
-def _notes(model: str, item: FamiliarConfig, value: Any) -> Mapping[str, Any]:
+def _notes(model: str, item: ForeignConfig, value: Any) -> Mapping[str, Any]:
     """The metadata entries of a dataset that a config sets."""
     if item.key not in _PROPERTIES:
         return {item.key: value}

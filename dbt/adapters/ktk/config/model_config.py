@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
-from dbt.adapters.ktk.config.foreign_configs import KEYS as FAMILIAR
+from dbt.adapters.ktk.config.foreign_configs import KEYS as FOREIGN
 from dbt.adapters.ktk.config.foreign_configs import in_own_words
 from dbt.adapters.ktk.config.incremental import (
     Incremental,
@@ -66,7 +66,7 @@ _OTHER_NAMES = {
     "timeout": "query_timeout",
 }
 # Keys of dbt and others that look like ours and are left alone.
-_OTHERS = FAMILIAR | frozenset(  # one text, because a long list of quoted names is hard to read
+_OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names is hard to read
     """
     access alias begin bind catalog contract database delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta

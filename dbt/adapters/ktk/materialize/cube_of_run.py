@@ -38,7 +38,7 @@ class CubeOfRun(StoreAdapter):
             history,
             self._builders.of(schema, target.cube),
             full_refresh,
-            beside=self._beside(schema, others),
+            elsewhere=self._elsewhere(schema, others),
             rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
         )
 
@@ -58,7 +58,7 @@ class CubeOfRun(StoreAdapter):
             and (of_run if item.full_refresh is None else item.full_refresh)
         )
 
-    def _beside(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
+    def _elsewhere(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
         """Datasets of a cube that are read in another schema or store, by id.
 
         This run does not build them, and here they are only a clone, or missing because dbt defers

@@ -40,7 +40,7 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
-            where = f"The same list as data: {shown}"
+            where = f"The same findings as JSON: {shown}"
         except OSError as problem:
             where = f"The same list could not be written to {shown}: {problem.strerror}"
         raise type(error)(Message(error, f"\n{where}"), error.findings) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from traceback import format_exc
 
 from dbt.adapters.events.logging import AdapterLogger
 
@@ -29,5 +30,9 @@ def published(
         follow_setting(store, config.target.uuid, config.publish, history)
     except KtkError as error:
         _LOGGER.warning(f"{config.target} was written, but not published: {error.said(DBT)}")
-        return outcome.remarked(["not published, see the warning above"])
-    return outcome
+    except Exception as error:  # noqa: BLE001 (a bug: the rows are committed)
+        _LOGGER.warning(f"{config.target} was written, but could not be published: {error!r}")
+        _LOGGER.debug(format_exc())
+    else:
+        return outcome
+    return outcome.remarked(["not published, see the warning above"])

@@ -97,8 +97,8 @@ def _write_incrementally(
         window = _window(model, how, batch)
         return replace_where(write.scanner(), rows, target, window, context)
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        retained = None if context.full_refresh else WriteMode(_retained(how, target))
-        return build_from(write.store, rows, target, context, retained)
+        mode = None if context.full_refresh else WriteMode(_mode(how, target))
+        return build_from(write.store, rows, target, context, mode)
     predicates = Predicates(how.predicates)
     by = MergeBy(
         how.unique_key,
@@ -117,7 +117,7 @@ def _write_incrementally(
     return merge(write.scanner(), rows, target, by, context)
 
 
-def _retained(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
+def _mode(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
     """The rows that an overwrite keeps: without partitions none, as in dbt-spark."""
     if how.strategy == "append":
         return "append"

@@ -129,7 +129,7 @@ class CubeMethods(StoreAdapter):
         if version is not None:
             if isinstance(version, bool) or not isinstance(version, int | str):
                 raise DbtRuntimeError(
-                    f"at_version(...): {version!r} is no version, but a number or a tag is."
+                    f"at_version(...): {version!r} is not a version: give a number or a tag."
                 )
             asked = quote_text(version) if isinstance(version, str) else str(version)
             asked = f"version as of {asked}"
@@ -149,27 +149,27 @@ class CubeMethods(StoreAdapter):
         )
 
     @available.parse(lambda *_, **__: "")
-    def remove_dataset(
+    def drop_dataset(
         self, schema: str, cube: str, dataset: str | None = None, cascade: bool = False
     ) -> str:
-        """Remove a dataset from a cube in one commit (`run-operation ktk_remove`).
+        """Drop a dataset of a cube, or a table, in one commit (`run-operation ktk_drop`).
 
         Args:
             schema: the cube's schema.
             cube: its name, or that of a plain table.
             dataset: the dataset's id.
-            cascade: with the seed dataset, also remove what depends on it.
+            cascade: with the seed dataset, also drop what depends on it.
 
         Returns:
             A line for the log.
         """
-        check_given("ktk_remove", "cube", cube)
+        check_given("ktk_drop", "cube", cube)
         with translated():
-            history = {**statement_history(), "node": "run-operation ktk_remove"}
+            history = {**statement_history(), "node": "run-operation ktk_drop"}
             try:
                 return self.relations.remove(schema, cube, dataset, cascade, history)
             except KtkError as error:
-                raise DbtRuntimeError(f"ktk_remove: {error.said(DBT)}") from error
+                raise DbtRuntimeError(f"ktk_drop: {error.said(DBT)}") from error
 
     @available.parse(lambda *_, **__: "")
     def compact_datasets(

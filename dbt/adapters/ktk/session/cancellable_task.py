@@ -26,7 +26,7 @@ _SAY_SECONDS = 10.0
 _MOST_SECONDS = 60.0  # a long run must not fill its log
 _STEPS: tuple[Step, ...] = get_args(Step)
 _LOGGER = AdapterLogger("ktk")
-_DISCARDED = "What it had not committed is discarded."
+_DISCARDED = "Uncommitted changes were discarded."
 INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 

@@ -222,7 +222,9 @@ class Sessions:
 
         if self._spark is None:
             if not is_running():
-                _LOGGER.info("Spark is starting, once a run: seconds, a minute on a busy machine")
+                _LOGGER.info(
+                    "Spark is starting (once per run; seconds, or a minute on a busy machine)"
+                )
             with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
                 spark = start_session(self._settings, _LOGGER.debug)
             self._sort_settings(spark)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import without_secrets
+from ktk_engine.spark.client.connect import lost_session
 
 _CANCELLED = "[OPERATION_CANCELED]"
 # The prefix of errors that have no Python class in Spark Connect.
@@ -61,7 +62,7 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
     `hint` says what to do about a missing relation; see `missing_hint`.
     """
     module = type(error).__module__
-    if lost := _lost_session(error):
+    if lost := lost_session(error):
         return lost
     if module.startswith("py4j"):
         if "SPARK_JOB_CANCELLED" in str(error):
@@ -86,15 +87,6 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
         elif ".parquet" in text.split("\n", 1)[0]:
             text += f"\n{_DAMAGED}"
     return _shortened(text)
-
-
-def _lost_session(error: Exception) -> str:
-    """Say that a server of Spark Connect, or a session there, is gone; else empty."""
-    if "grpc" not in sys.modules:
-        return ""
-    from ktk_engine.spark.client.connect import lost_session
-
-    return lost_session(error)
 
 
 def _no_java(attribute: str) -> str:

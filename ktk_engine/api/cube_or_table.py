@@ -1,4 +1,4 @@
-"""What cubes and tables have in common: versions, tags, indices, and what is known of them."""
+"""What cubes and tables have in common: versions, tags, indexes, and what is known of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class History(list[dict[str, Any]]):
         return history_html(self._entries)
 
 
-class Relation(ABC):
+class CubeOrTable(ABC):
     """A cube or a table at one version."""
 
     _store: OpenedStore
@@ -215,7 +215,7 @@ class Relation(ABC):
         return self._changed()
 
     def drop_index(self, *columns: str, dataset: str | None = None) -> Self:
-        """Take secondary indices away, as one commit; see `index`.
+        """Take secondary indexes away, as one commit; see `index`.
 
         A dimension column of the seed dataset becomes one of `suppress_index_on`.
 

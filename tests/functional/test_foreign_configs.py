@@ -31,7 +31,7 @@ def store_of(project) -> LocalStore:
     return LocalStore(Path(project.project_root) / "warehouse" / project.test_schema)
 
 
-class TestFamiliarConfigs:
+class TestForeignConfigs:
     @pytest.fixture(scope="class")
     def project_config_update(self):
         return {"models": {"+tblproperties": {"project": "test"}}}

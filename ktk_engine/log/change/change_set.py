@@ -33,12 +33,12 @@ Check = Callable[[Mapping[str, Snapshot]], None]
 
 
 @dataclass(frozen=True)
-class Transaction:
+class ChangeSet:
     """Everything that one commit brings."""
 
     write: PendingCommit  # its id is made once, before the first put
     changes: tuple[DatasetChange, ...]  # at most one per dataset
-    # The cube's checks of all snapshots as they would be, which raise. A transaction that only
+    # The cube's checks of all snapshots as they would be, which raise. A change set that only
     # removes datasets gets none.
     check: Check = lambda snapshots: None
     # for people: the dbt node, invocation and the like

@@ -1,0 +1,11 @@
+{#- dbt run-operation ktk_drop --args '{cube: nyc, dataset: weather}'
+    Takes a dataset out of a cube whose model no longer exists, in one commit. -#}
+{% macro ktk_drop(cube, dataset=none, cascade=false, schema=target.schema) %}
+  {%- do log(adapter.drop_dataset(schema, cube, dataset, cascade), info=true) -%}
+{% endmacro %}
+
+
+{% macro ktk_remove(cube, dataset=none, cascade=false, schema=target.schema) %}
+  {%- do exceptions.warn("ktk_remove is deprecated: it is `ktk_drop` now.") -%}
+  {%- do ktk_drop(cube, dataset, cascade, schema) -%}
+{% endmacro %}
