@@ -82,12 +82,14 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> Iterator[SqlSession]:
     """Statements in which `an.<name>` is a relation of the test's store."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
     shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
     # Over Spark Connect, frames of two sessions never meet.
     session = spark if is_connect(spark) else new_session(spark)
     session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
     yield statements(session, store, tmp_path / "scratch")
     if session is spark:
+        spark.conf.set("spark.sql.session.timeZone", zone)
         for view in spark.catalog.listTables():
             spark.catalog.dropTempView(view.name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime, time
 
 import pyarrow as pa
@@ -216,6 +217,7 @@ def test_frames_do_not_see_later_statements(sql, cube):
     assert [sorted(frame.where("true").collect()) for frame in together] == alone
     if is_connect(sql.session):
         del together
+        gc.collect()
         sql.sql("select 1").collect()
         views = [view.name for view in sql.session.catalog.listTables()]
         assert len(views) < len(texts)
