@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
 from ktk_engine.files.file_writer import WriteJob  # deep: few rows are sorted at once
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.write.write_frame import write_frame  # deep: with that job
+from ktk_engine.spark.write.write_frame import write_frame
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
 from tests.support.documents import stored_index
