@@ -11,7 +11,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.plan.explain import ignored_conditions  # deep: what a plan ignores
-from ktk_engine.spark.client.client import is_connect  # deep: what frames are there
+from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import classic_class
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
