@@ -6,6 +6,7 @@ import atexit
 import copy
 import os
 import re
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -233,13 +234,13 @@ class ConnectClient:
 
 def lost_session(error: Exception) -> str:
     """Say that a server of Spark Connect, or a session there, is gone; else empty."""
-    if not _known or not is_lost(error):
+    if "grpc" not in sys.modules or not is_lost(error):  # a classic one may use such words
         return ""
-    servers = sorted({known.host for known in _known.values()})
+    servers = ", ".join(sorted({known.host for known in _known.values()}))
     return (
-        f"The server {', '.join(servers)} of Spark Connect does not answer any more, or has ended "
-        f"this session: {first_line(error)} What was not committed is discarded; run it again, in "
-        "a new session."
+        f"The server {servers + ' ' if servers else ''}of Spark Connect does not answer any more, "
+        f"or has ended this session: {first_line(error)} What was not committed is discarded; run "
+        "it again, in a new session."
     )
 
 
