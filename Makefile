@@ -29,8 +29,8 @@
 # make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
 #               `make format` rewrites
 # make lock     writes uv.lock anew after a change of the dependencies
-# make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
-#               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
+# make bench    compares queries with DuckDB, plain Spark and Kartothek, and merges with rebuilds;
+#               measures what the adapter costs, start-up (with dbt-spark's), and memory; writes
 #               benchmarks/results/
 # make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 4 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
@@ -61,14 +61,14 @@ SPARK_ENV = .venv-spark-$(SPARK)
 LOWEST = --resolution lowest-direct --exclude-newer 2026-11-25
 # What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
 SPARK_CORE = tests/corpus/test_corpus.py \
-	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
-	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
+	$(addprefix tests/spark/test_, cancel_tasks.py compact.py damaged_files.py \
+	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py mixed_physical_types.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
 # What of it runs over Spark Connect.
 CONNECT_CORE = tests/connect/test_connect.py tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
-	alter.py change_rows.py cohorts.py compact.py constraints.py cube_query.py declared.py \
-	merge_versions.py scan.py sql_session.py \
+	alter.py change_rows.py compact.py constraints.py cube_query.py declared.py \
+	merge_versions.py mixed_physical_types.py scan.py sql_session.py \
 	statements_clauses.py versions.py write.py)
 # Its server, and the client, which has the server's Python.
 CONNECT_SERVER = $(if $(filter file,$(origin SPARK)),.venv,$(SPARK_ENV))
@@ -314,7 +314,7 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 		$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3 --extra java
 	@touch $@
 
-# Wheels from their sdists, and what uv.lock names beside them.
+# Wheels from their sdists, and the other packages that uv.lock names.
 .venv-wheels/.installed: | $(UV)
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
 	@echo "Making .venv-wheels with $$("$(PYTHON)" --version)"

@@ -37,6 +37,7 @@ _PARTITIONS = 8
 _WIDTHS = (20, 40, 100)  # enrichments
 _KTK, _DELTA, _DUCKDB = "ktk", "Delta", "DuckDB, one wide table"
 _JOINED = "DuckDB, separate tables"
+_MOST_JOINED = 20  # of which a join of all fits into memory and time
 
 
 def _cells(rows: int) -> dict[str, pa.Array]:
@@ -94,7 +95,7 @@ def _write_parquet(rows: pa.Table, folder: Path) -> None:
         )
 
 
-def _readers(folder: Path) -> Mapping[str, Callable[[list[str]], pa.Table]]:
+def _readers(folder: Path, enrichments: int) -> Mapping[str, Callable[[list[str]], pa.Table]]:
     connection = duckdb.connect()
 
     def cube(names: list[str]) -> pa.Table:
@@ -119,7 +120,8 @@ def _readers(folder: Path) -> Mapping[str, Callable[[list[str]], pa.Table]]:
     def parquet(table: Path) -> str:
         return f"read_parquet('{table}/*/*.parquet', hive_partitioning = true)"
 
-    return {_KTK: cube, _DELTA: delta, _DUCKDB: duck, _JOINED: joined}
+    readers = {_KTK: cube, _DELTA: delta, _DUCKDB: duck}
+    return {**readers, _JOINED: joined} if enrichments <= _MOST_JOINED else readers
 
 
 def _refreshers(folder: Path, rows: int) -> Mapping[str, tuple[Path, Callable[[], object]]]:
@@ -169,7 +171,7 @@ def _of_width(rows: int, enrichments: int, repeats: int) -> list[dict[str, Any]]
         every = ["P", "L", *(f"c{e}_{n}" for e in range(enrichments) for n in range(_COLUMNS))]
         few = ["P", "L", *(f"c{enrichments // 2}_{n}" for n in range(_COLUMNS))]
         questions = {f"read all {len(every) - 2} columns": every, "read 5 columns": few}
-        readers = _readers(folder)
+        readers = _readers(folder, enrichments)
         for question, names in questions.items():
             times = defaultdict(list)
             for turn in range(repeats + 1):

@@ -42,7 +42,10 @@ class KtkError(Exception):
 
     Attributes:
         message: what it says, with its remedies as data.
+        committed: whether the change was committed before the error, and stays so.
     """
+
+    committed = False
 
     def __init__(self, message: object = "", *rest: object) -> None:
         parts = message.parts if isinstance(message, Message) else (str(message),)

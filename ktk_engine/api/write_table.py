@@ -94,9 +94,11 @@ def _merge(
 ) -> None:
     if not isinstance(rows, pa.Table | pa.RecordBatchReader):
         from ktk_engine.change.merge import MergeBy, merge
+        from ktk_engine.spark.session.spark_job import spark_job
 
         scanner = store._scanner(rows.sparkSession)
-        merge(scanner, rows, target, MergeBy(tuple(key)), context)
+        with spark_job():  # to persist rows asks a server as well
+            merge(scanner, rows, target, MergeBy(tuple(key)), context)
         return
     new = rows if isinstance(rows, pa.Table) else rows.read_all()
 

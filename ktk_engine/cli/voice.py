@@ -28,7 +28,7 @@ COMMAND: Voice = {
     "check_bytes": "`ktk check --deep`",
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits.",
-    "make_index": "ktk index {name} {words} makes it.",
+    "make_index": "ktk index {name} {words} builds it.",
     "rebuild_together": "take them out first (`ktk drop`), and build them again afterwards.",
     "create_index": "Use `ktk index`.",
     "rename_in_cube": "ktk rename {name} ... renames the cube.",

@@ -97,6 +97,8 @@ def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
     }
     note = f"{scope}: commit {write.commit} {stands[write.status]}"
     error.add_note(note)
+    if isinstance(error, KtkError) and write.status is CommitStatus.COMMITTED:
+        error.committed = True
     _LOGGER.warning(note)
 
 

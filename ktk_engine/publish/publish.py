@@ -87,10 +87,9 @@ def _publish(
     warning: str = ""
     try:
         state = state or resolve(store, scope)
-        known = _committed_snapshots(state) if known is None else known
-        state.known.update(known)
+        state.known.update(known or {})
         state = _publish_removals(drop_forms(state, removed))
-        state.known.update(known)
+        state.known.update(known or {})
         for uuid in _order(state):
             if not _declines_documents(state):  # the published state may be newer
                 state = _publish_dataset(state, uuid)
@@ -107,14 +106,20 @@ def _publish(
         warning = f"committed, but not published for Kartothek readers yet: {error!r}"
     if state is None:
         return warning, None
-    return joined("; ", filter(None, (warning, publish_forms(state, expired_keys)))), state
+    unknown = _load_snapshots(state) if known is None else ""
+    found = (warning, unknown, publish_forms(state, expired_keys))
+    return joined("; ", filter(None, found)), state
 
 
-def _committed_snapshots(state: State) -> dict[str, Snapshot]:
-    """The snapshots of all datasets that no other program changed, by key."""
-    others = [uuid for uuid, item in state.datasets.items() if item.problem or item.foreign]
-    state.snapshots_except([*others, *(u for u, i in state.datasets.items() if i.entry is None)])
-    return dict(state.known)
+def _load_snapshots(state: State) -> str:
+    """Load what the log has of datasets that no other program changed; returns a warning."""
+    items = state.datasets.items()
+    others = [uuid for uuid, item in items if item.entry is None or item.problem or item.foreign]
+    try:
+        state.snapshots_except(others)
+    except KtkError as error:
+        return Message("committed, but perhaps not published in other formats: ", error)
+    return ""
 
 
 def _publish_removals(state: State) -> State:

@@ -132,11 +132,11 @@ class KtkReader(datasource.DataSourceReader):
         columns: pa.Schema | None = None,
         loaded: LoadedCube | LoadedTable | None = None,
     ) -> None:
-        self._address = address
-        self._condition: Condition = TrueCondition()
         if columns is None:
             loaded = address.open()
             columns = loaded.schema
+        self._address = address
+        self._condition: Condition = TrueCondition()
         self._loaded, self._schema = loaded, columns
         self._target = arrow_schema(spark_schema(self._schema))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pyspark  # noqa: F401
@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.compatibility import create_frame
+from ktk_engine.spark.compatibility import create_frame, spark_errors
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
@@ -44,7 +44,8 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
     try:
         yield kept
     finally:
-        kept.unpersist()
+        with suppress(*spark_errors()):  # a Spark that is gone keeps nothing
+            kept.unpersist()
 
 
 def column(name: str) -> Column:

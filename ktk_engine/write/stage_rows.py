@@ -263,8 +263,8 @@ _FIXES = {
     "column that tells the rows apart to dimension_columns.",
     "calendar": "Filter these rows, or give them another value: null for an infinity, 9999-12-31 "
     "for an end that is not known.",
-    "path": "Shorten the values, or partition by a column with short ones; letters beyond ASCII, "
-    "blanks and most signs take three bytes for each of theirs.",
+    "path": "Shorten the values, or partition by a column with short ones. In a path, each byte of "
+    "a letter beyond ASCII, a blank or most signs takes three.",
 }
 _REMEDIES = {"null": "fill_null", "value": "fit_values"}
 

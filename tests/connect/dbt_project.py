@@ -89,7 +89,7 @@ def make_project(folder: Path, target: Mapping[str, Any]) -> Path:
 
     Args:
         folder: where it goes.
-        target: of the profile, beside type, schema and threads.
+        target: of the profile, besides type, schema and threads.
     """
     profile = {"type": "ktk", "schema": "an", "threads": 2, "store": "./warehouse", **target}
     for name, text in FILES.items():

@@ -27,12 +27,13 @@ KILLS = 50
 def start(server, folder):
     """Start a client that changes the table until it fails."""
     program = [sys.executable, "-W", "ignore", "-m", "tests.connect.client"]
-    return subprocess.Popen(
-        [*program, "changes", server.url, folder],
-        stdout=folder.with_suffix(".out").open("w"),
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "PATH": os.path.dirname(sys.executable)},
-    )
+    with folder.with_suffix(".out").open("w") as said:
+        return subprocess.Popen(
+            [*program, "changes", server.url, folder],
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": os.path.dirname(sys.executable)},
+        )
 
 
 def rows_after(number):

@@ -1,4 +1,4 @@
-"""Where the reference cases lie: `cases.tar.xz` beside this file, or the folder KTK_CORPUS names.
+"""Where the reference cases lie: `cases.tar.xz` next to this file, or the folder KTK_CORPUS names.
 
 The archive holds all cases and a README.md that says how to read them. It is unpacked once, into
 a folder that git ignores and that is named after the archive's digest.
@@ -36,7 +36,7 @@ def cube_cases() -> list[Path]:
 
 
 def _unpack(folder: Path) -> None:
-    """Unpack beside the folder first: another process may unpack at the same time."""
+    """Unpack next to the folder first: another process may unpack at the same time."""
     UNPACKED.mkdir(exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=UNPACKED))
     try:

@@ -11,7 +11,7 @@ from tests.corpus.cases import cases_folder
 from tests.corpus.cube_cases import run_case
 from tests.corpus.rejects_cases import run_rejects
 from tests.corpus.types_cases import run_types
-from tests.support.spark import new_session, start_session
+from tests.support.spark import connect_address, connect_session, new_session, start_session
 from tests.support.stores import open_store
 
 
@@ -51,9 +51,12 @@ def test_some_cubes_on_s3(corpus: Path, s3_server) -> None:
     assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
 
 
-def test_some_cubes(corpus: Path) -> None:
+def test_some_cubes(corpus: Path, request: pytest.FixtureRequest) -> None:
     """A few cases, for their time; `python -m tests.corpus <folder>/cubes` judges all of them."""
-    spark = new_session(start_session(SPARK_SETTINGS))
+    if remote := connect_address(request):
+        spark = connect_session(remote)
+    else:
+        spark = new_session(start_session(SPARK_SETTINGS))
     cases = sorted(path.parent for path in (corpus / "cubes").glob("*/case.json"))
     outcomes = [outcome for case in cases[4::12] for outcome in run_case(case, spark)]
     assert outcomes

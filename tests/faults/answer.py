@@ -19,7 +19,7 @@ class Answer:
         value: the answer; None if there was an error.
         error: text of the error, empty if there was none.
         ours: whether the error is one of ours.
-        warned: text of the warnings that came with it: what the log has is read beside a document
+        warned: text of the warnings that came with it: what the log has is read next to a document
             that is damaged.
     """
 

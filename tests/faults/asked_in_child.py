@@ -26,7 +26,7 @@ def asked_in_child(
     Args:
         store: the store.
         uuids: datasets to ask about.
-        memory: bytes of address space that it may use beside what it has; 0 for any number.
+        memory: bytes of address space that it may use besides what it has; 0 for any number.
 
     Returns:
         The answers, their values as text; None if the process ended or took too long.

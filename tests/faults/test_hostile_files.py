@@ -23,7 +23,7 @@ from tests.faults.victim import PLAIN, build_victim, kinds
 from tests.support.stores import LocalStore
 
 _UUIDS = (*OURS, PLAIN, "nyc++flights", "nyc++weather")
-_MEMORY = 3 << 30  # bytes of address space beside what the process has
+_MEMORY = 3 << 30  # bytes of address space besides what the process has
 
 Spoil = Callable[[bytes], bytes]
 

@@ -1,4 +1,4 @@
-"""Kartothek 5.3 itself writes, collects garbage and deletes beside us; nothing of ours is lost."""
+"""Kartothek 5.3 itself writes, collects garbage and deletes in our store; nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eight writers beside compaction and clean-up: each acknowledged commit stands exactly once."""
+"""Eight writers along with compaction and clean-up: each acknowledged commit is there once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.changes import Retention, build, run_cleanup
 from tests.support.committed import read_entries, resolve, scope_of
 from tests.support.stores import ObjectStore, open_store
 
-# Writers, commits of each, and what is done beside them.
+# Writers, commits of each, and what is done at the same time.
 _SCALE = {"local": (8, 50 if LARGE else 5), "s3": (8, 50) if LARGE else (4, 3)}
 Place = tuple[str, dict[str, Any]]  # address and settings of a store
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -45,7 +45,7 @@ def test_many_writers(request, kind, tmp_path):
     writers = [_start(_write, place, number, commits) for number in range(1, count + 1)]
     others = [_start(work, place) for work in beside]
     acknowledged: list[Row] = [("a", 0, 0)]
-    tally = Tally(f"commits by {count} writers on {kind} beside compaction, comments and clean-up")
+    tally = Tally(f"commits by {count} writers on {kind} along with compaction, comments, clean-up")
     for number, (process, connection) in enumerate(writers, 1):
         rows, errors = connection.recv()
         process.join()
@@ -57,7 +57,7 @@ def test_many_writers(request, kind, tmp_path):
         connection.send("stop")
         done, errors = connection.recv()
         process.join()
-        tally.outcomes[f"{done[0]} beside them"] += done[1]
+        tally.outcomes[f"{done[0]} meanwhile"] += done[1]
         for error in errors:
             tally.bad(done[0], error)
     state = resolve(store, _SCOPE)

@@ -38,7 +38,7 @@ def test_threads(request, tmp_path):
     ours, theirs = _CONTEXT.Pipe()
     writer = _CONTEXT.Process(target=_write, args=(theirs, str(store.root)))
     writer.start()
-    tally = Tally(f"questions of {THREADS} threads to one Store beside a writer")
+    tally = Tally(f"questions of {THREADS} threads to one Store along with a writer")
     asker, end = _Asker(store), time.monotonic() + SECONDS
     barrier, lock = threading.Barrier(THREADS), threading.Lock()
 

@@ -71,12 +71,12 @@ LIMITED = {
     "asked.sql": "{{ config(materialized='table') }} "
     "{{ cube_query(ref('t'), columns=['v'], where='id > 1', version=1) }}",
     "cells.sql": "{{ config(materialized='table') }} "
-    "{{ cube_query(ref('t'), dimensions=['id'], columns=['v'], version=1) }}",
+    "{{ cube_query(ref('t'), dimension_columns=['id'], columns=['v'], version=1) }}",
     "short.sql": "{{ config(materialized='ephemeral') }} select 1 as id",
     "lost.sql": "{{ config(materialized='table') }} "
     "select * from {{ at_version(ref('short'), 1) }}",
     "of_source.sql": "{{ config(materialized='table') }} "
-    "{{ cube_query(source('own', 't'), dimensions=['id']) }}",
+    "{{ cube_query(source('own', 't'), dimension_columns=['id']) }}",
     "schema.yml": """
 sources:
   - name: own

@@ -51,7 +51,8 @@ class TestCubeQuery:
             os.remove(path)
 
     def test_it_compiles_before_the_cube_exists(self, project):
-        results = run_dbt(["compile", "-s", "fewer", "plain", "grouped"])
+        results, log = run_dbt_and_capture(["compile", "-s", "fewer", "plain", "grouped"])
+        assert "`dimensions` is deprecated: it is `dimension_columns` now." in log
         compiled = {item.node.name: item.node.compiled_code for item in results}
         cube = f"{project.test_schema}.c"
         assert compiled["fewer"].strip().endswith(f"select distinct `L`, `P`, `w`\nfrom {cube})")

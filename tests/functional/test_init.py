@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def installed(tmp_path_factory) -> dict[str, str]:
     """An environment in which the package `dbt` looks as after an installation that copies files.
 
-    dbt lists the adapters whose folders lie beside its own. Those of an editable installation, as
+    dbt lists the adapters whose folders lie next to its own. Those of an editable installation, as
     that of these tests may be, do not.
     """
     folder = tmp_path_factory.mktemp("installed")

@@ -25,7 +25,7 @@ MODELS = {
     "{{ cube_of(ref('cs'), ref('ce'), ref('cv'), ref('labels')) }}",
     "seen.sql": "select * from {{ ref('c') }} where w < 100",
     "asked.sql": "{{ config(materialized='table') }} "
-    "{{ cube_query(ref('c'), dimensions=['id'], columns=['w', 'label'], where='w >= 0') }}",
+    "{{ cube_query(ref('c'), dimension_columns=['id'], columns=['w', 'label'], where='w >= 0') }}",
     "added.sql": "{{ config(materialized='incremental') }} select id, w from {{ ref('seen') }}",
     "schema.yml": """
 seeds:

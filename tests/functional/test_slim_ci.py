@@ -29,7 +29,8 @@ MODELS = {
     "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cs'), ref('ce'), ref('cn')) }}",
     "sums.sql": "{{ config(materialized='table') }} "
     "select P, sum(v) as v, sum(w) as w, count(name) as n from {{ ref('c') }} group by P",
-    "cells.sql": "{{ config(materialized='table') }} {{ cube_query(ref('c'), dimensions=['L']) }}",
+    "cells.sql": "{{ config(materialized='table') }} "
+    "{{ cube_query(ref('c'), dimension_columns=['L']) }}",
     "schema.yml": """
 models:
   - name: c

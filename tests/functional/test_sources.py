@@ -100,7 +100,7 @@ MODELS = {
     "a_view.sql": "select id, city, amount, day from {{ source('files', 'orders') }}",
     "cities.sql": "{{ config(materialized='table') }} select city, day from {{ ref('a_view') }}",
     "asked.sql": "{{ config(materialized='table') }}"
-    "{{ cube_query(source('kartothek', 'cube'), dimensions=['hour'], where='delay > 11') }}",
+    "{{ cube_query(source('kartothek', 'cube'), dimension_columns=['hour'], where='delay > 11') }}",
     "python.py": """
 def model(dbt, session):
     files = dbt.source("files", "events")

@@ -32,7 +32,7 @@ MODELS = {
     "seen.sql": "select * from {{ ref('whole') }}",
     "star.sql": "select {% for column in adapter.get_columns_in_relation(ref('asks')) %}"
     "{{ column.name }}, {% endfor %} 1 as one from {{ ref('asks') }}",
-    "far.sql": "{{ cube_query(source('far', 'cube'), dimensions=['id']) }}",
+    "far.sql": "{{ cube_query(source('far', 'cube'), dimension_columns=['id']) }}",
     "far.yml": """
 sources:
   - name: far

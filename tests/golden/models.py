@@ -38,7 +38,7 @@ class Case:
 
     Attributes:
         name: what it is about.
-        config: its configuration, beside what stores it.
+        config: its configuration, besides what stores it.
         rows: makes what it selects from.
         select: what it selects.
         where: which of these rows.

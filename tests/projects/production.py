@@ -12,7 +12,7 @@ import yaml
 Config = dict[str, Any]
 
 VIEWS, TABLES, INCREMENTAL, SNAPSHOTS = 144, 150, 159, 24
-# What is said beside the materialization, each by some models of each kind.
+# What is said besides the materialization, each by some models of each kind.
 _SAID: tuple[Config, ...] = (
     {},
     {"tblproperties": {"delta.autoOptimize.optimizeWrite": "true", "quality": "gold"}},

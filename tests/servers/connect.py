@@ -37,7 +37,7 @@ class ConnectServer:
 
     Args:
         folder: for its log, its tables and its Python.
-        settings: of Spark, beside those of a small server.
+        settings: of Spark, besides those of a small server.
 
     Attributes:
         url: for `SparkSession.builder.remote`.

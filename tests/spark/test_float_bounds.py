@@ -1,4 +1,4 @@
-"""NaN and signed zeros beside bounds: Spark skips no row group that holds what is asked for."""
+"""NaN and signed zeros next to bounds: Spark skips no row group that holds what is asked for."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def replace_rows(both: Both, w: Writer) -> str:
 
 
 def merge(both: Both, w: Writer) -> str:
-    """All clauses, beside a full join that says which of them is the first for each row."""
+    """All clauses, compared with a full join that says which of them is the first for each row."""
     name = w.one(tuple(NAMES))
     rows = w.text("select max(a) as a, n, coalesce(max(", "`p p`", "),", "'z'", ") as", "`p p`",
                   "from (", w.query(), ")", "as q (a, n, `p p`)", "where n is not null group by n",

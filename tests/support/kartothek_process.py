@@ -1,4 +1,4 @@
-"""Runs code beside modules named on the command line: imported once, it forks for each request.
+"""Runs code along with modules named on the command line: imported once, it forks for each request.
 
 It runs on Kartothek's Python 3.8 and on plateau's. A request is a line of JSON on standard input,
 `[code, arguments]`; its answer is one on standard output, `[exit status, standard output, standard

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,20 @@ from ktk_engine.log.change.reads import Reads
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.support.changes import Source, Target, WriteContext, WriteResult
 from tests.support.stores import ObjectStore
+
+
+def connect_address(request: Any) -> str:
+    """The address of KTK_CONNECT, or of a server that is started for `1`; empty without it."""
+    remote = os.environ.get("KTK_CONNECT", "")
+    if remote and "://" not in remote:
+        return str(request.getfixturevalue("connect_server").url)
+    return remote
 
 
 def statements(

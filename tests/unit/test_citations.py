@@ -18,7 +18,7 @@ DECISIONS = ROOT / "docs" / "design" / "decisions.md"
 _PAGE = re.compile(r"(?<![\w/{}*.\"'-])((?:[\w-]+/)*[\w-]+\.md)\b(?:, (?=[A-Z0-9])([^).;:`\"]+))?")
 _DECISIONS = re.compile(r"\b[dD]ecisions? (\d+(?:(?:, | and | to )\d+)*)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-# Documents that were beside the project, and were cited without their pages' names.
+# Documents that were next to the project, and were cited without their pages' names.
 _BESIDE = re.compile(r"\b(?:type-system|cube-query|parallel-execution)\.txt\b|\bseed documents?\b")
 _PATH = re.compile(r"`((?:ktk_engine|dbt|tests|benchmarks|docs|sample_project)/[\w./-]*)`")
 # Pages that programs write, or that lie in an archive.

@@ -45,7 +45,7 @@ def test_a_banned_word_is_found_in_pages_and_in_code(sentence):
     "sentence",
     [
         "`beside` is a name.",
-        "[besides](beside.md) is a word.",
+        "[besides](beside) is a word.",
         "It has so much that it is refused.",
         "Spark's rows are dbt's rows.",
     ],

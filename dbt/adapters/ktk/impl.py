@@ -31,7 +31,7 @@ from dbt.adapters.ktk.operations.cli_bridge import CliBridge
 from dbt.adapters.ktk.operations.cube_methods import CubeMethods
 from dbt.adapters.ktk.operations.cube_query import cube_partitions
 from dbt.adapters.ktk.operations.listagg import listagg_text
-from dbt.adapters.ktk.operations.orphaned_datasets import Leftovers
+from dbt.adapters.ktk.operations.orphaned_datasets import OrphanedDatasets
 from dbt.adapters.ktk.session.debug import debug_lines
 from ktk_engine.spark.compatibility import spark_version
 
@@ -55,7 +55,7 @@ class KtkConfig(SparkConfig):
 
 
 class KtkAdapter(
-    PythonModels, Snapshots, StagedRuns, CubeMethods, Documentation, CliBridge, Leftovers
+    PythonModels, Snapshots, StagedRuns, CubeMethods, Documentation, CliBridge, OrphanedDatasets
 ):
     """dbt on cubes: relations belong to the store, and SQL to Spark."""
 

@@ -37,7 +37,7 @@ DBT: Voice = {
     "check_bytes": "`ktk check --deep`",
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits; macros ask adapter.get_columns_in_relation(...).",
-    "make_index": "ktk index {name} {words} makes it.",
+    "make_index": "ktk index {name} {words} builds it.",
     "build_cube_again": "Build the model that is materialized cube again, or its dataset here.",
     "rebuild_together": "dbt build --full-refresh -s {select} builds them anew in one run, in any "
     "order.",

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ktk_engine.errors import KtkError
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -24,5 +26,7 @@ def after_commit(name: str) -> Iterator[None]:
             "failed. Do not repeat it."
         )
         error.add_note(note)
+        if isinstance(error, KtkError):
+            error.committed = True
         _LOGGER.warning(note)
         raise

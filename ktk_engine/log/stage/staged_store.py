@@ -74,15 +74,15 @@ class StagedStore(StagedLogs):
                 for scope, commits in self._commits.items()
             }
 
-    def close(self, fates: Mapping[LogScope, CommitStatus], is_over: bool = False) -> None:
+    def close(self, statuses: Mapping[LogScope, CommitStatus], is_over: bool = False) -> None:
         """End the stage, and delete the files of what was surely not published.
 
-        Scopes that `fates` does not name were not published. With `is_over` nothing is committed
+        Scopes that `statuses` does not name were not published. With `is_over` nothing is committed
         here any more, staged or not.
         """
         with self._lock:
             for scope, part in self._parts:
-                part.status = fates.get(scope, CommitStatus.NOT_COMMITTED)
+                part.status = statuses.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
             self._parts.clear()
             self._end(is_over)

@@ -103,22 +103,22 @@ def joined_mappings(first: Iterable[Mapped], second: Iterable[Mapped]) -> list[M
     return list(found.values())
 
 
-def parse_mapping(text: Any) -> list[Mapped]:
-    """Read a mapping that this library wrote; any other one is empty."""
+def parse_mapping(text: Any, last: int) -> list[Mapped]:
+    """Read a mapping that this library wrote, with ids up to `last`; any other one is empty."""
     try:
         found: list[Mapped] = json.loads(text)
-        _check_mapping(found)
+        _check_mapping(found, last)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return []
     return found
 
 
-def _check_mapping(mapping: Iterable[Mapped]) -> None:
+def _check_mapping(mapping: Iterable[Mapped], last: int) -> None:
     for item in mapping:
         [name], number = item["names"], item["field-id"]
-        if not (isinstance(name, str) and isinstance(number, int)):
-            raise ValueError("this is no name mapping")
-        _check_mapping(item.get("fields", ()))
+        if not (isinstance(name, str) and isinstance(number, int) and number <= last):
+            raise ValueError("another program wrote this name mapping")
+        _check_mapping(item.get("fields", ()), last)
 
 
 def paths_of(fields: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -127,9 +127,9 @@ def paths_of(fields: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def has_twins(mapping: Iterable[Mapped]) -> bool:
-    """Whether two names of a mapping have the same path, which not all readers accept."""
-    paths = [path for path, _ in _with_paths(mapping)]
-    return len(set(paths)) < len(paths)
+    """Whether two names of a mapping have the same path or id, which readers would confuse."""
+    found = [(path, item["field-id"]) for path, item in _with_paths(mapping)]
+    return any(len(set(column)) < len(found) for column in zip(*found, strict=True))
 
 
 def _with_paths(mapping: Iterable[Mapped], before: str = "") -> Iterator[tuple[str, Mapped]]:

@@ -125,7 +125,8 @@ def _with_earlier(
     for schema in reversed(schemas):
         if schema["schema-id"] in kept:
             mapping = joined_mappings(mapping, name_mapping(schema["fields"]))
-    return joined_mappings(mapping, parse_mapping((known.get("properties") or {}).get(_MAPPING)))
+    said = (known.get("properties") or {}).get(_MAPPING)
+    return joined_mappings(mapping, parse_mapping(said, known["last-column-id"]))
 
 
 def _in_order(known: Mapping[str, Any], current: Mapping[str, Any]) -> list[Mapping[str, Any]]:

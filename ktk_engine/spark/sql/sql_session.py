@@ -5,6 +5,8 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,7 +33,7 @@ from ktk_engine.plan.statement.named_relations import (
     Plannable,
     check_columns_alike,
 )
-from ktk_engine.spark.client.client import client_of
+from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import session_zone
@@ -69,6 +71,10 @@ class SqlSession:
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
+    # Views of the statement, and of frames that are gone, where Spark looks for them at each use.
+    _views: list[str] = field(default_factory=list)
+    _unused: list[str] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
@@ -87,11 +93,25 @@ class SqlSession:
         """
         if isinstance(statement, str):
             statement = read_statement(statement)
+        self._drop_unused()
         with self._showing(statement):
             frame = self.session.sql(self._binding().plan(statement, args), args)
+        self._keep_views_for(frame)
         if statement.creates:
             self._temporary[statement.creates.key] = statement
         return frame
+
+    def _drop_unused(self) -> None:
+        self._unused += self._views  # of a statement that failed
+        self._views = []
+        while self._unused:  # a finalizer adds to the same list
+            self.session.catalog.dropTempView(self._unused.pop())
+
+    def _keep_views_for(self, frame: Any) -> None:
+        """Let the statement's views last as long as a plan that names them."""
+        if self._views:
+            weakref.finalize(frame._plan, self._unused.extend, self._views)
+            self._views = []
 
     def schema_of(self, query: str) -> StructType:
         """Give the columns of a query without computing it."""
@@ -141,7 +161,7 @@ class SqlSession:
         `names` replaces relations by other names, without reading them.
         """
         others = tuple(item for item in command.references if item not in names)
-        read = self._binding().names(replace(command, references=others))
+        read = replace(self._binding(), lasting=True).names(replace(command, references=others))
         return rename(command.sql, {**read, **names})
 
     def _binding(self) -> _Binding:
@@ -165,12 +185,20 @@ class SqlSession:
         """Give the scanner of a store's files in this session."""
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
 
-    def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
+    def register(
+        self, name: str, version: str, frame: Callable[[], DataFrame], *, lasting: bool = True
+    ) -> str:
         """Make a temporary view unless the session has this version; an empty one never counts.
 
         The view's name belongs to the engine, since users have views too. It differs for each
-        letter case, which Spark ignores.
+        letter case, which Spark ignores. One that is not `lasting` is of this statement alone: over
+        Spark Connect, a later one of the same name would change frames that are not computed yet.
         """
+        if not lasting and not version and is_connect(self.session):
+            view = f"{OWN_PREFIX}{next(self._numbers)} {name}"
+            frame().createOrReplaceTempView(quote_identifier(view))
+            self._views.append(view)
+            return view
         spellings = self._spellings.setdefault(Identifier(name), [])
         if name not in spellings:
             spellings.append(name)
@@ -211,6 +239,7 @@ class _Binding:
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
     _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
     _texts: QueryText | None = None
+    lasting: bool = False  # whether its views are used after the statement
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
         """Bind a statement (see `bind`), its relations planned for what it reads of them."""
@@ -348,7 +377,7 @@ class _Binding:
         if moment is not None:
             name = f"{name} {moment}"
         if relation.kind == "dataset":
-            return self._register_dataset(schema, relation, moment, path, name)
+            return self._register_dataset(schema, relation, moment, path, name, reader)
         name = self._name_at(path, name)
         view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
@@ -358,7 +387,7 @@ class _Binding:
                 uuids = map(state.scope.uuid_of, view.datasets)
                 for uuid in uuids if view.datasets else state.datasets:
                     self.owner.note_read(state.holding(uuid), (uuid,))
-            return self._register_planned(path, cube, name)
+            return self._register_planned(path, cube, name, reader)
         if moment is not None:
             raise QueryError(
                 f"{schema}.{relation.name} is a view, which has no versions. Write `{moment}` "
@@ -367,13 +396,19 @@ class _Binding:
         bound = self.bind(self._query(view), schema, path, reader)
         if self._texts is not None:
             return self._texts.view(bound)
-        return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
+        lasting = self.lasting or bool(reader)
+        make = partial(self.owner.session.sql, bound)
+        return self.owner.register(name, "", make, lasting=lasting)
 
-    def _register_planned(self, path: Place, relation: Plannable, name: str) -> str:
+    def _register_planned(
+        self, path: Place, relation: Plannable, name: str, reader: Name = NO_NAME
+    ) -> str:
         name, version = self.places.view(path, relation, name)
         if self._texts is not None:
             return self.places.marker(path)
-        return self.owner.register(name, version, lambda: self.places.frame(path, relation))
+        lasting = self.lasting or bool(reader)
+        make = partial(self.places.frame, path, relation)
+        return self.owner.register(name, version, make, lasting=lasting)
 
     def _name_at(self, path: Place, name: str) -> str:
         """Name what a place reads; other places of the statement have other names."""
@@ -382,7 +417,13 @@ class _Binding:
         return name
 
     def _register_dataset(
-        self, schema: str, relation: Relation, moment: Moment | None, path: Place, name: str
+        self,
+        schema: str,
+        relation: Relation,
+        moment: Moment | None,
+        path: Place,
+        name: str,
+        reader: Name,
     ) -> str:
         state = self.relations.state(schema, scope_of(relation.uuid), moment)
         if moment is None:
@@ -390,7 +431,7 @@ class _Binding:
         if self.places.knows(path) and not self._is_scanned(state, relation.uuid):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)
-            return self._register_planned(path, dataset, name)
+            return self._register_planned(path, dataset, name, reader)
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"

@@ -14,7 +14,7 @@ from ktk_engine import Store
 SLOW = """
 import sys, time
 import polars as pl
-from ktk_engine.api.query import Query
+from ktk_engine.api.query import Query  # deep: the pieces are slow
 from ktk_engine.polars import scan_table
 
 def slowly(self, *arguments, batches=Query.to_batches, **named):

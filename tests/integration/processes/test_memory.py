@@ -35,7 +35,7 @@ assert store.table("t").delete("k = 7").query(["k"]).count() == ROWS - 1
 
 
 def peak_of(step: str, root) -> int:
-    """Megabytes that a step takes beside what the process has before."""
+    """Megabytes that a step takes besides what the process has before."""
     script = f"""
 import os, re
 import pyarrow as pa

@@ -135,7 +135,7 @@ def test_strangers_read_but_are_refused_to_write(shared):
     shared.chmod(0o2770)
 
     def look():
-        with pytest.raises(StoreError, match=r"Permission denied\. A store is a folder that this"):
+        with pytest.raises(StoreError, match=r"Permission denied\. A store must be a folder"):
             resolve(store, scope_of("t"))
 
     as_user(STRANGER, look)

@@ -62,7 +62,7 @@ def test_reading(store, counted):
     # The footer of the index, and the row groups that hold the value.
     query, requests = counted(lambda: cube.query(["id", "v"], "half = 20"))
     assert requests == {"GET": 2}
-    # Footer and columns of the two partitions with such rows, and of the file beside them, where
+    # Footer and columns of the two partitions with such rows, and of the file next to them, where
     # the payload is read last.
     rows, requests = counted(lambda: query.to_arrow(engine="local"))
     assert rows.num_rows == 2

@@ -28,8 +28,8 @@ VALUES = {
 }
 
 
-def of_fate(*fates: str) -> list[ForeignConfig]:
-    return [item for item in ALL if item.fate in fates]
+def treated(*treatments: str) -> list[ForeignConfig]:
+    return [item for item in ALL if item.treatment in treatments]
 
 
 def given(item: ForeignConfig) -> dict:
@@ -48,13 +48,13 @@ def refused(**config) -> str:
 
 def row(item: ForeignConfig) -> str:
     """How the page shows a config."""
-    said = {"mapped": f"is `{item.instead}`"}.get(item.fate, item.fate)
+    said = {"mapped": f"is `{item.instead}`"}.get(item.treatment, item.treatment)
     if item.fine:
         said += " unless " + " or ".join(f"`{value}`" for value in item.fine)
     if item.likewise:
         likewise = ", ".join(f"`{value}`" for value in item.likewise)
         said += f"; {likewise}: warning, once per run"
-    advice = f"; {item.instead}" if item.instead and item.fate != "mapped" else ""
+    advice = f"; {item.instead}" if item.instead and item.treatment != "mapped" else ""
     return f"| `{item.key}` | {item.adapters} | {said} | {item.why}{advice} |"
 
 
@@ -69,7 +69,7 @@ def test_each_config_has_one_fate():
     assert len({item.key for item in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize("item", of_fate("refused"), ids=lambda item: item.key)
+@pytest.mark.parametrize("item", treated("refused"), ids=lambda item: item.key)
 def test_what_cannot_be_carried_out_is_refused(item):
     message = refused(**TABLE, **given(item))
     assert f"Model m: config `{item.key}`" in message
@@ -77,7 +77,7 @@ def test_what_cannot_be_carried_out_is_refused(item):
     assert "Nothing was written." in message
 
 
-@pytest.mark.parametrize("item", of_fate("refused", "warning"), ids=lambda item: item.key)
+@pytest.mark.parametrize("item", treated("refused", "warning"), ids=lambda item: item.key)
 def test_what_asks_for_nothing_is_no_trouble(item):
     for value in (None, False, "", [], {}, *item.fine, *(v.upper() for v in item.fine)):
         config = {**TABLE, item.key: value}
@@ -85,7 +85,7 @@ def test_what_asks_for_nothing_is_no_trouble(item):
         assert not hints("m", config, True)
 
 
-@pytest.mark.parametrize("item", of_fate("refused"), ids=lambda item: item.key)
+@pytest.mark.parametrize("item", treated("refused"), ids=lambda item: item.key)
 def test_views_pass_over_what_concerns_files(item):
     config = {"materialized": "view", **given(item)}
     if item.of_tables:
@@ -94,7 +94,7 @@ def test_views_pass_over_what_concerns_files(item):
         assert item.why in refused(**config)
 
 
-@pytest.mark.parametrize("item", of_fate("warning"), ids=lambda item: item.key)
+@pytest.mark.parametrize("item", treated("warning"), ids=lambda item: item.key)
 def test_a_hint_is_a_warning(item):
     config = {**TABLE, **given(item)}
     parse_model_config("m", "m", config)
@@ -104,12 +104,12 @@ def test_a_hint_is_a_warning(item):
     assert len(hints("m", config, False)) == (not item.of_tables and item.key != "grants")
 
 
-@pytest.mark.parametrize("item", of_fate("always so", "carried out", "mapped"), ids=lambda i: i.key)
+@pytest.mark.parametrize("item", treated("always so", "carried out", "mapped"), ids=lambda i: i.key)
 def test_what_is_done_needs_no_word(item):
     assert not hints("m", {**TABLE, **given(item)}, True)
 
 
-@pytest.mark.parametrize("item", of_fate("carried out"), ids=lambda item: item.key)
+@pytest.mark.parametrize("item", treated("carried out"), ids=lambda item: item.key)
 def test_what_is_carried_out_is_read(item):
     readers = (config_reader, incremental, merge_clauses, model_config)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
@@ -117,7 +117,7 @@ def test_what_is_carried_out_is_read(item):
 
 
 @pytest.mark.parametrize(
-    "key", [item.key for item in of_fate("mapped") if item.instead == "clustered_by"]
+    "key", [item.key for item in treated("mapped") if item.instead == "clustered_by"]
 )
 def test_names_of_a_sort_order(key):
     assert target(**{key: ["a", "b"]}).clustered_by == ("a", "b")

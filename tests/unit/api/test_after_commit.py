@@ -61,6 +61,7 @@ def silent_after(monkeypatch):
             for kind in (Cube, Table):  # whose commit told what it left, which is opened anew
                 patch.setattr(kind, "_of", opened)
             change()
+        assert caught.value.committed
         (note,) = caught.value.__notes__
         assert "is committed and stays so" in note and "Do not repeat it" in note
 
@@ -101,4 +102,4 @@ def test_what_is_new(opened, store, silent_after):
 def test_who_is_refused_is_told_nothing_of_a_commit(opened):
     with pytest.raises(KtkError) as caught:
         opened.cube("c").delete("unknown = 1")
-    assert not getattr(caught.value, "__notes__", [])
+    assert not getattr(caught.value, "__notes__", []) and not caught.value.committed

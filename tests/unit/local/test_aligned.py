@@ -1,4 +1,4 @@
-"""Datasets whose files hold the seed dataset's cells are put beside it without comparing any."""
+"""Datasets whose files hold the seed dataset's cells are put next to it without comparing any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does beside giving the right rows: what it reads, how it ends, what it refuses."""
+"""What a task does besides giving the right rows: what it reads, how it ends, what it refuses."""
 
 from __future__ import annotations
 

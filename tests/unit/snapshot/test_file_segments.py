@@ -455,7 +455,7 @@ def test_reads_what_earlier_versions_wrote(tmp_path):
 
 
 def test_what_users_write_adds_to_the_segments_that_are_there(store, tiny, monkeypatch):
-    """Whatever a write says beside its files: indexes, notes, comments."""
+    """Whatever a write says besides its files: indexes, notes, comments."""
     monkeypatch.setattr(store_segments, "_TIER", 100)
     opened = Store(str(store.root))
     opened.write_table("plain", _rows(range(8)), partition_by=["p"], indexes=["a"])

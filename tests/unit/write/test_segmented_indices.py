@@ -125,7 +125,7 @@ def test_compaction_merges_all_and_drops_what_is_gone(store):
     for value in set(before):
         assert found(store, f"a = {value}") == [item for item in before if item == value]
     assert check(store, "t", deep=True).problems == ()
-    # The new files have one segment beside, which the next call merges without any file.
+    # The new files have one segment of their own, which the next call merges without any file.
     for _ in range(2):
         (again,) = find_compactions(store, "t")
         if again.is_needed:

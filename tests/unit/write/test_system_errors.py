@@ -34,7 +34,7 @@ ERRNOS = (
 # A data file is written by Arrow, whose calls these are not.
 ADVICE = (
     "Free some space",
-    "A store is a folder",
+    "A store must be a folder",
     "ulimit -n",
     "failed: see",
     "shorter",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-CommitStatus = Literal["carried out", "always so", "mapped", "noted", "warning", "refused"]
+Treatment = Literal["carried out", "always so", "mapped", "noted", "warning", "refused"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ForeignConfig:
     adapters: str  # those that have it
     # `carried out` as it is, `always so` here, `mapped` to the config `instead`, `noted` in the
     # user metadata of the dataset, a `warning` when the model runs, or `refused`
-    fate: CommitStatus
+    treatment: Treatment
     why: str  # what holds here, as a clause
     instead: str = ""  # what to do or use; for `mapped` the config itself
     fine: tuple[str, ...] = ()  # values that request only what is always so

@@ -59,11 +59,11 @@ def in_own_words(
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
     for item, value in _given(config, stored):
-        if item.fate == "refused" and str(value).lower() not in item.likewise:
+        if item.treatment == "refused" and str(value).lower() not in item.likewise:
             raise _refusal(model, item, value)
-        if item.fate == "mapped" and not (in_cube and item.instead == _SORTED_BY):
+        if item.treatment == "mapped" and not (in_cube and item.instead == _SORTED_BY):
             _map(model, item, value, own)
-        elif item.fate == "noted" and stored:
+        elif item.treatment == "noted" and stored:
             metadata |= _notes(model, item, value)
     try:
         check_user_metadata(model, metadata)
@@ -76,7 +76,7 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
     """Warn of configs without effect, where rows and their readers are the same anyway."""
     found, in_cube = [], bool(config.get("cube"))
     for item, value in _given(config, stored):
-        if item.fate == "refused":
+        if item.treatment == "refused":
             found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
         elif item.key == _INDEXES and stored:
             if text := unused_indexes(ConfigReader(model, config)):
@@ -95,7 +95,7 @@ def _said(model: str, item: ForeignConfig, text: str) -> str:
 
 def _hint(item: ForeignConfig, value: Any, in_cube: bool, stored: bool) -> str:
     """What a config of one model does not do, after its name; empty for nothing to say."""
-    if item.fate == "warning" and item.key != _ONCE:
+    if item.treatment == "warning" and item.key != _ONCE:
         advice = f" {_sentence(item.instead)}" if item.instead else ""
         return f" does nothing: {item.why}.{advice}"
     if item.instead == _SORTED_BY and in_cube:
@@ -103,7 +103,7 @@ def _hint(item: ForeignConfig, value: Any, in_cube: bool, stored: bool) -> str:
             " does nothing: the files of a cube are sorted by partition and dimension columns. "
             "Give columns that conditions name an index: `indexes`."
         )
-    if item.fate == "noted" and not stored:
+    if item.treatment == "noted" and not stored:
         return " does nothing: only what stores rows has properties."
     if item.key in _PROPERTIES:
         orders = [str(key) for key in value if str(key).startswith(_ORDERS)]

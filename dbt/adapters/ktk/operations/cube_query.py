@@ -19,22 +19,22 @@ def cube_query_text(
     relation: str,
     columns: Sequence[str] | None,
     where: str | None,
-    dimensions: Sequence[str] | None,
+    dimension_columns: Sequence[str] | None,
     partition_by: Sequence[str] | None,
     partition_columns: Sequence[str],
 ) -> str:
     """Write a query of a cube as a plain statement; the engine plans it when it runs.
 
-    Each cell of the dimensions and of the cube's partition columns is one row (decision 6). Raises
-    a `ConfigurationError` if an argument is not a list of names.
+    Each cell of the dimension columns and of the cube's partition columns is one row (decision 6).
+    Raises a `ConfigurationError` if an argument is not a list of names.
     """
     chosen = _names("columns", columns)
     groups = _names("partition_by", partition_by)
-    cells = _names("dimensions", dimensions)
+    cells = _names("dimension_columns", dimension_columns)
     head = "select"
-    if dimensions is not None:
+    if dimension_columns is not None:
         if not cells:
-            raise ConfigurationError("cube_query: dimensions must not be empty.")
+            raise ConfigurationError("cube_query: dimension_columns must not be empty.")
         head = "select distinct"
         chosen = list(dict.fromkeys([*cells, *partition_columns, *groups, *chosen]))
     elif columns is not None:

@@ -19,10 +19,10 @@ _LOGGER = AdapterLogger("ktk")
 _CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclude_resource_types")
 
 
-class Leftovers(StoreAdapter):
+class OrphanedDatasets(StoreAdapter):
     """Names the datasets of models that were deleted or renamed; deletes nothing."""
 
-    _told: Builders | None = None
+    _reported: Builders | None = None
 
     def cleanup_connections(self) -> None:
         """End a run: dbt calls this after its last node, and again before it exits."""
@@ -30,10 +30,10 @@ class Leftovers(StoreAdapter):
             self._say_missing(*self._taken_out.pop())
         if (
             self._builders is not None
-            and self._builders is not self._told
+            and self._builders is not self._reported
             and _is_whole_run(self.config)
         ):
-            self._told = self._builders
+            self._reported = self._builders
             for schema in self._builders.stored:
                 self._say_orphans(schema)
         super().cleanup_connections()
