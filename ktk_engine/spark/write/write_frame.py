@@ -51,7 +51,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
                 "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
                 "process, or use a server of Apache Spark. Nothing was written."
             )
-        # Spark would sort the rows one by one, and its own runs are in these folders, too.
+        # Spark keeps what it sorts itself in these folders, too.
         folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         rows = sorted_batches(batches, job.sorting, job.sort_bytes, folders[0] or None)
         return write_files(rows, job, context.partitionId(), context.taskAttemptId())

@@ -6,7 +6,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.describe.info import list_contents  # deep: as the command asks
+from ktk_engine.describe.info import list_contents  # deep: it lists what the catalog lists
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans  # deep: as the adapter asks
 from tests.support.changes import Target, build
