@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Frame = Any
-"""A pandas DataFrame, an Arrow table, batch or reader, anything else with `__arrow_c_stream__`
-(Polars, DuckDB), an iterable of these, which is not gathered, or a Spark DataFrame."""
+"""A pandas DataFrame, an Arrow table, batch, reader or dataset of files, anything else with
+`__arrow_c_stream__` (Polars, DuckDB), an iterable of these, which is not gathered, or a Spark
+DataFrame."""
 
 Metadata = Mapping[str, Mapping[str, Any]]
 """What users note of datasets, by their ids: anything that JSON knows, by names of their own."""
@@ -53,6 +55,8 @@ def rows_of(name: str, frame: Frame) -> Rows:
         rows = _of_pandas(name, frame)
     elif is_of("pyspark.sql", frame):
         rows = frame
+    elif _is_arrow_dataset(frame):
+        rows = frame.scanner().to_reader()
     elif hasattr(frame, "__arrow_c_stream__"):
         rows = _of_stream(name, frame)
     elif _is_iterable_of_frames(frame):
@@ -65,10 +69,18 @@ def rows_of(name: str, frame: Frame) -> Rows:
 
 
 def _no_frame(name: str, frame: Frame) -> DataError:
+    collected = " Give what its collect() returns." if type(frame).__name__ == "LazyFrame" else ""
     return DataError(
         f"Dataset {name}: rows must be a frame of pandas, Arrow, Polars, DuckDB or Spark, or an "
-        f"iterable of such frames, but are of type {type(frame).__name__}. Nothing was written."
+        f"iterable of such frames, but are of type {type(frame).__name__}.{collected} Nothing was "
+        "written."
     )
+
+
+def _is_arrow_dataset(frame: object) -> bool:
+    """Whether it is one of `pyarrow.dataset`, which is not imported to find out."""
+    dataset = sys.modules.get("pyarrow.dataset")
+    return dataset is not None and isinstance(frame, dataset.Dataset)
 
 
 def _of_stream(name: str, frame: Frame) -> pa.RecordBatchReader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
@@ -34,6 +34,13 @@ class OpenedStore:
         self._known = MetadataCache()
         self._lock = threading.Lock()
         self._made_scratch: Path | None = None
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse: settings of an object store may hold secrets, which belong in no pickle."""
+        raise TypeError(
+            "A store, and what was opened in it, cannot be pickled. Pass the address and the "
+            f"version to the other process, and open it there: Store({self.url!r})."
+        )
 
     @property
     def url(self) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
+import ktk_engine.duckdb
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, DataError
 from tests.support.dataset_builder import build_nyc
 
 
@@ -48,3 +53,28 @@ def test_progress_is_told(query):
     assert told[-1][0] == told[-1][1] > 0
     assert query.to_pandas(progress=True).shape == (2, 2)  # no terminal: nothing is shown
     assert query.to_arrow(progress=False).num_rows == 2
+
+
+def test_a_dataset_of_files_is_stored(tmp_path):
+    for day in (1, 2):
+        pq.write_table(
+            pa.table({"k": [day, 10 * day], "day": [day, day]}), tmp_path / f"{day}.parquet"
+        )
+    store = Store(tmp_path / "store")
+    files = ds.dataset(sorted(map(str, tmp_path.glob("*.parquet"))))
+    cube = store.build("c", files, dimension_columns=["k"], partition_by=["day"])
+    assert cube.query(["k"]).to_arrow()["k"].to_pylist() == [1, 2, 10, 20]
+    table = store.write_table("copy", ktk_engine.duckdb.scan_cube(store, "c"))
+    assert sorted(table.query().to_arrow()["k"].to_pylist()) == [1, 2, 10, 20]
+
+
+def test_a_lazy_frame_is_refused_with_what_to_give(tmp_path):
+    with pytest.raises(DataError, match=r"of type LazyFrame\. Give what its collect\(\) returns"):
+        Store(tmp_path).build("c", pl.LazyFrame({"k": [1]}), dimension_columns=["k"])
+
+
+def test_what_is_opened_is_not_pickled(store, query):
+    opened = Store(store.root)
+    for item in (opened, opened.cube("nyc"), query):
+        with pytest.raises(TypeError, match=r"Pass the address and the version"):
+            pickle.dumps(item)
