@@ -16,6 +16,5 @@ def temporary_files(trouble: str) -> Iterator[None]:
     except OSError as error:
         reason = ": ".join(map(str, filter(None, (error.strerror, error.filename)))) or error
         raise SessionError(
-            f"{trouble}: {reason}. Free some space there, or set TMPDIR (for Spark's tasks "
-            "spark.local.dir) to another folder."
+            f"{trouble}: {reason}. Free some space there, or set TMPDIR to another folder."
         ) from error

@@ -62,8 +62,7 @@ class WriteJob:
     compression: str = "zstd"
     row_group_rows: int = 131_072  # at most
     row_group_bytes: int = ROW_GROUP_BYTES  # at most, before encoding; one row may have more
-    # Sorted at once, which takes a few times as much memory: executors have little besides the heap
-    # of their JVM. More are sorted on the local disk.
+    # Rows of Arrow: sorted at once, which takes a few times as much memory. More go to the disk.
     sort_bytes: int = 64 << 20
     file_rows: int | None = None  # limit per file, a multiple of `row_group_rows`
     file_bytes: int = 512 * 1024 * 1024  # from this size on, a partition's next file begins

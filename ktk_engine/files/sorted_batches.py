@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +27,12 @@ def sorted_batches(
     batches: Iterator[pa.RecordBatch],
     names: Sequence[str],
     run_bytes: int,
-    place: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
     Columns have no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
-    more go to a temporary folder below `place`, by default the system's, in runs, of which about as
-    many rows as one run has are in memory again later. Raises a `SessionError` if the folder cannot
-    be written, or is full.
+    more go to a temporary folder in runs, of which about as much as one run has is in memory again
+    later. Raises a `SessionError` if the folder cannot be written, or is full.
     """
     if not names:
         yield from batches
@@ -45,7 +46,7 @@ def sorted_batches(
             held.append(batch)
             size += batch.nbytes
             if size >= run_bytes:
-                folder = folder or _make_folder(made, place)
+                folder = folder or _make_folder(made)
                 runs.append(_stored(_sorted(held, names), folder / str(len(runs))))
                 size = 0
         if folder is None:
@@ -99,12 +100,10 @@ def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     return to_container(column, None, "floor")
 
 
-def _make_folder(made: ExitStack, place: str | None) -> Path:
+def _make_folder(made: ExitStack) -> Path:
     """Make a temporary folder that is removed when `made` ends."""
     with temporary_files("No temporary folder can be made to sort rows in"):
-        folder = tempfile.TemporaryDirectory(
-            prefix="ktk-sort-", dir=place, ignore_cleanup_errors=True
-        )
+        folder = tempfile.TemporaryDirectory(prefix="ktk-sort-", ignore_cleanup_errors=True)
         return Path(made.enter_context(folder))
 
 
@@ -128,40 +127,43 @@ def _opened(path: Path) -> pa.Table:
 def _merged(runs: list[Path], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Cut all runs at the same keys, and sort the rows between two cuts."""
     starts = [0] * len(runs)
-    for cut in [*_cuts(runs, names), None]:
-        yield from sort_table(_below(cut, runs, starts, names), names).to_batches(_BATCH_ROWS)
+    for cut, count in Counter(_cuts(runs, names)).items():
+        yield from _sorted_parts(_slices(runs, starts, names, cut), names)
+        if count > 1:  # many rows have this key, and need no order
+            for part in _slices(runs, starts, names, cut, bisect_right):
+                yield from part.to_batches(_BATCH_ROWS)
+    yield from _sorted_parts(_slices(runs, starts, names), names)
 
 
 def _cuts(runs: list[Path], names: Sequence[str]) -> list[_Key]:
-    """Keys between which all runs together have about as many rows as one run."""
-    keys = [_opened(run).select(list(names)) for run in runs]
-    step = max(1, max(key.num_rows for key in keys) // len(runs))
-    samples = sorted(_key(key, at) for key in keys for at in range(0, key.num_rows, step))
-    return samples[len(runs) :: len(runs)]
+    """Keys in order, between which all runs together have about as many rows as one run."""
+    samples = []
+    for run in runs:
+        keys = _opened(run).select(list(names))
+        step = max(1, keys.num_rows // len(runs))  # runs have equal bytes, not rows
+        samples += [_key(keys, at) for at in range(0, keys.num_rows, step)]
+    return sorted(samples)[len(runs) :: len(runs)]
 
 
-def _below(cut: _Key | None, runs: list[Path], starts: list[int], names: Sequence[str]) -> pa.Table:
-    """The rows of each run from its start on whose keys are below a cut; moves the starts."""
-    parts = []
+def _slices(
+    runs: list[Path],
+    starts: list[int],
+    names: Sequence[str],
+    cut: _Key | None = None,
+    bisect: Callable[..., int] = bisect_left,
+) -> Iterator[pa.Table]:
+    """The rows of each run from its start to a cut, or to its end; moves the starts."""
     for number, run in enumerate(map(_opened, runs)):
         start, end = starts[number], run.num_rows
         if cut is not None:
-            end = _first_from(run.select(list(names)), cut, start)
-        parts.append(run.slice(start, end - start))
+            keys = run.select(list(names))
+            end = bisect(range(end), cut, start, key=partial(_key, keys))
         starts[number] = end
-    return pa.concat_tables(parts)
+        yield run.slice(start, end - start)
 
 
-def _first_from(keys: pa.Table, cut: _Key, start: int) -> int:
-    """Position of the first row, at or after `start`, whose key is not below a cut."""
-    end = keys.num_rows
-    while start < end:
-        middle = (start + end) // 2
-        if _key(keys, middle) < cut:
-            start = middle + 1
-        else:
-            end = middle
-    return start
+def _sorted_parts(parts: Iterator[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    yield from sort_table(pa.concat_tables(parts), names).to_batches(_BATCH_ROWS)
 
 
 def _key(keys: pa.Table, at: int) -> _Key:

@@ -15,9 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
-from ktk_engine.files.file_writer import WriteJob  # deep: few rows are sorted at once
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.write.write_frame import write_frame
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
 from tests.support.documents import stored_index
@@ -261,27 +259,6 @@ def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tm
     state = resolve(store, cube_scope("c"))
     assert state.version == 2
     assert state.head is not None and state.head.history == {"node": "model.p.seed"}
-
-
-@pytest.mark.parametrize("sort_bytes", [2_000, 64 << 20])
-def test_tasks_sort_rows_in_memory_or_on_disk(spark, store, sort_bytes):
-    session = spark.newSession()
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-    frame = session.range(4000).selectExpr(
-        "id % 3 as P", "cast((id * 7919) % 4000 as string) as L", "nullif(id % 5, 2) as v"
-    )
-    schema = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.int64())])
-    job = WriteJob(store, "t", "c", schema, ("P",), ("L",), tasks=2, sort_bytes=sort_bytes)
-    report = write_frame(frame, job)
-    assert not report.findings
-    found = []
-    for key in report.keys:
-        cells = pq.read_table(io.BytesIO(store.get(key)), partitioning=None).to_pylist()
-        assert [row["L"] for row in cells] == sorted(row["L"] for row in cells)
-        found += [(int(key.partition("P=")[2][0]), row["L"], row["v"]) for row in cells]
-    assert sorted(found, key=str) == sorted(map(tuple, frame.collect()), key=str)
-    again = frame.union(frame.where("L = '7'"))
-    assert [item.count for item in write_frame(again, replace(job, commit="d")).findings] == [1]
 
 
 def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):

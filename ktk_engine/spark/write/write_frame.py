@@ -5,7 +5,6 @@ See docs/design/writing.md, Writing files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from pyspark.sql import functions as F
 from ktk_engine.errors import SessionError
 from ktk_engine.files.file_writer import WriteJob, write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
-from ktk_engine.files.sorted_batches import sorted_batches
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.client.client import client_of, is_connect, select_names
@@ -24,6 +22,7 @@ from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,19 +44,17 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        if context is None:  # Sail's server
+        if context is None:  # Sail's server, which does not keep rows sorted either
             raise SessionError(
                 "This server of Spark Connect cannot write files: its tasks do not know "
                 "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
                 "process, or use a server of Apache Spark. Nothing was written."
             )
-        # Spark keeps what it sorts itself in these folders, too.
-        folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-        rows = sorted_batches(batches, job.sorting, job.sort_bytes, folders[0] or None)
-        return write_files(rows, job, context.partitionId(), context.taskAttemptId())
+        return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 
+    arranged = _arrange(frame, job)
     with spark_job():
-        found = collect_table(map_in_workers(_dealt(frame, job), run, _REPORT_DDL))
+        found = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
     report = make_report(found.cast(REPORT_SCHEMA), job)
     if is_connect(frame.sparkSession):
         _check_folder(job, report.keys)
@@ -75,14 +72,20 @@ def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
     )
 
 
-def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
-    """Distribute rows so that those of a partition, a bucket or a cell go to the same task.
+def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
+    """Bring equal partitions and cells together, sorted.
 
     Equal partition values may differ in their physical type, and Spark would then distribute their
     rows to several tasks. So they are cast to the type that readers will declare.
     """
     types = {name: spark_type(job.schema.field(name).type) for name in job.partition_keys}
-    frame = select_names(with_types(frame, types), job.schema.names)
+    dealt = _dealt(select_names(with_types(frame, types), job.schema.names), job)
+    order = list(map(quote_identifier, job.sorting))
+    return dealt.sortWithinPartitions(*order) if order else dealt
+
+
+def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
+    """Distribute rows so that those of a partition, a bucket or a cell go to the same task."""
     by = [column(name) for name in job.partition_keys or job.cell_columns]
     if job.num_buckets > 1:
         bucket = F.pmod(F.hash(*map(column, job.bucket_by)), F.lit(job.num_buckets))

@@ -116,18 +116,43 @@ def test_every_type_of_key(key, rows):
     assert sorted(found["n"].to_pylist()) == list(range(len(key)))
 
 
-def test_memory_is_bounded():
-    """Ten times as many rows as are held at once."""
-    rows, limit = 100_000, 4 << 20
+def even(rows: int, at: int) -> pa.RecordBatch:
+    return numbers(rows, rows, at).to_batches()[0]
+
+
+def of_one_key(rows: int, at: int) -> pa.RecordBatch:
+    return pa.record_batch({"p": ["x"] * rows, "d": [1] * rows, "n": range(rows)})
+
+
+def small_then_large(rows: int, at: int) -> pa.RecordBatch:
+    if not at:
+        return pa.record_batch({"p": ["x"] * rows, "d": range(rows), "n": [""] * rows})
+    rows //= 100
+    keys = [(37 * n + at) % (100 * rows) for n in range(rows)]
+    return pa.record_batch({"p": ["x"] * rows, "d": keys, "n": [chr(65 + at) * 2_000] * rows})
+
+
+@pytest.mark.parametrize("made", [even, of_one_key, small_then_large])
+def test_memory_is_bounded(made):
+    """Some ten times as many bytes as are held at once."""
+    limit = 4 << 20
+    before = pa.total_allocated_bytes()
+    peak = total = 0
+    sizes = []
 
     def batches():
         for at in range(40):
-            yield numbers(rows, rows, at).to_batches()[0]
+            batch = made(100_000, at)
+            sizes.append(batch.num_rows)
+            yield batch
 
-    before = pa.total_allocated_bytes()
-    peak = total = 0
+    last = ("", 0)
     for batch in sorted_batches(batches(), ["p", "d"], limit):
         peak = max(peak, pa.total_allocated_bytes() - before)
         total += batch.num_rows
-    assert total == 40 * rows
+        if made is not even:
+            edges = [(batch["p"][at].as_py(), batch["d"][at].as_py()) for at in (0, -1)]
+            assert last <= edges[0] <= edges[1]
+            last = edges[1]
+    assert total == sum(sizes)
     assert peak < 6 * limit, peak
