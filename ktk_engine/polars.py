@@ -16,6 +16,7 @@ from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.query import check_for_polars
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.of_polars import polars_condition
+from ktk_engine.errors import QueryError
 from ktk_engine.extras import need
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _FEW_ROWS = 1_000_000
 # In these seconds a thread of Polars that has got a piece either asks for the next one or ends.
 _ASKS_AGAIN = 0.05
+_LONGEST_PIECE = 10.0  # seconds that the end of the process waits for one
 
 
 def scan_cube(
@@ -126,7 +128,8 @@ class _Pieces:
     def __init__(self, pieces: Iterator[pl.DataFrame]) -> None:
         self._pieces = pieces
         self._turn = threading.Lock()
-        self._at_exit = weakref.finalize(self, _end, self._turn)
+        self._ended = threading.Event()
+        self._at_exit = weakref.finalize(self, _end, self._turn, self._ended)
 
     def __iter__(self) -> _Pieces:
         return self
@@ -135,20 +138,21 @@ class _Pieces:
         self._at_exit.detach()  # Polars let go of the scan
 
     def __next__(self) -> pl.DataFrame:
-        if not self._turn.acquire(blocking=False):
-            raise StopIteration  # the interpreter ends
-        try:
-            return next(self._pieces)
-        except BaseException:
-            self._at_exit.detach()
-            raise
-        finally:
-            self._turn.release()
+        with self._turn:
+            if self._ended.is_set():
+                raise QueryError("The process ends, so the rest of the rows was not read.")
+            try:
+                return next(self._pieces)
+            except BaseException:
+                self._at_exit.detach()
+                raise
 
 
-def _end(turn: threading.Lock) -> None:
+def _end(turn: threading.Lock, ended: threading.Event) -> None:
     """Wait for the piece that is being read, and let no further one begin."""
-    turn.acquire()
+    ended.set()
+    if turn.acquire(timeout=_LONGEST_PIECE):
+        turn.release()
     time.sleep(_ASKS_AGAIN)
 
 

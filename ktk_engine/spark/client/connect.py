@@ -48,7 +48,8 @@ class _Known:
     """What the client keeps of a session, so that it asks the server once."""
 
     host: str
-    is_ours: bool = False  # opened here, and not shared with a user's code
+    is_ours: bool = False  # opened here
+    is_shared: bool = False  # with a user's code
     archives: set[str] = field(default_factory=set)
     settings: dict[str, str | None] = field(default_factory=dict)
     version: tuple[int, int] | None = None
@@ -115,7 +116,12 @@ def our_servers() -> list[str]:
 def is_ours(session: Any) -> bool:
     """Whether a session was opened here, and is not shared with a user's code."""
     known = _known.get(session.session_id)
-    return known is not None and known.is_ours
+    return known is not None and known.is_ours and not known.is_shared
+
+
+def share(session: Any) -> None:
+    """Note that a user's code may work in a session that was opened here."""
+    _known[session.session_id].is_shared = True
 
 
 class ConnectClient:

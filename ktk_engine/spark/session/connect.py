@@ -21,6 +21,7 @@ from ktk_engine.spark.client.connect import (
     is_lost,
     is_refused,
     open_session,
+    share,
 )
 from ktk_engine.spark.compatibility import silence_query_loggers, spark_errors
 from ktk_engine.spark.session.liveness import address_problem
@@ -133,6 +134,7 @@ def _active() -> Any:
 def _make_default(session: Any) -> SparkSession:
     """Let `SparkSession.builder.getOrCreate()` give a session, and so all frames meet."""
     type(session)._set_default_and_active_session(session)
+    share(session)
     return session  # type: ignore[no-any-return]
 
 

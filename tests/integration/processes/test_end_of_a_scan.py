@@ -47,3 +47,27 @@ def test_the_process_ends_well(root, asked):
         [sys.executable, "-c", code, str(root)], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+# The program's own exit hook runs after the scan's, and a thread reads meanwhile.
+IN_A_THREAD = f"""
+import atexit, time
+atexit.register(time.sleep, 3)
+{SLOW}
+import threading
+
+def read():
+    print(scan_table(sys.argv[1], 't').collect().height, 'rows')
+
+threading.Thread(target=read, daemon=True).start()
+time.sleep(0.5)
+"""
+
+
+def test_a_scan_that_the_end_cuts_off_gives_no_rows(root):
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_THREAD, str(root)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert "rows" not in done.stdout
+    assert "The process ends, so the rest of the rows was not read." in done.stderr
