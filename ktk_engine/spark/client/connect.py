@@ -202,7 +202,13 @@ class ConnectClient:
 
     def check_syntax(self, sql: str) -> None:
         """See `Client`; `explain` parses the whole statement and runs nothing."""
-        self.session.sql(f"explain {sql}")
+        import pyspark  # noqa: F401
+        from pyspark.errors import ParseException
+
+        try:
+            self.session.sql(f"explain {sql}")
+        except ParseException as error:
+            raise ParseException(_without_explain(str(error))) from None
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """See `Client`."""
@@ -236,6 +242,18 @@ class ConnectClient:
     def jobs(self) -> ConnectJobs:
         """See `Client`."""
         return ConnectJobs(self.session, self.master, is_ours)
+
+
+def _without_explain(message: str) -> str:
+    """Of an error of an explained statement, the error of the statement."""
+    length = len("explain ")
+    place = re.sub(
+        r"\(line 1, pos (\d+)\)",
+        lambda found: f"(line 1, pos {max(int(found[1]) - length, 0)})",
+        message,
+    )
+    mark = rf"(== SQL ==\n)explain ([^\n]*\n)(?:-{{{length}}}(-*\^\^\^))?"
+    return re.sub(mark, r"\1\2\3", place)
 
 
 def lost_session(error: Exception) -> str:
