@@ -22,10 +22,9 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     SNAPSHOT,
     SPEC,
     VERSION,
+    Addresses,
     IcebergState,
-    address,
     is_of_table,
-    key_of,
     metadata_folder,
     metadata_key,
     put_hint,
@@ -37,7 +36,6 @@ from ktk_engine.publish.iceberg.partition_specs import usable_specs
 from ktk_engine.publish.iceberg.table_files import TableFiles
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
-from ktk_engine.store.interface import ObjectStore
 
 _KEPT_SNAPSHOTS = 10
 # A catalog may have registered a version, and a slow writer looks back at the one before its own.
@@ -100,7 +98,7 @@ class IcebergVersion:
     def _files(self) -> TableFiles:
         """The manifests; if the changes are known, only manifests that change are written."""
         layout = Layout(self._schema, self._spec["spec-id"], self.table.spec)
-        whole = TableFiles(self.wanted.store, self.wanted.snapshot, layout, self._snapshot)
+        whole = TableFiles(self.table.addresses, self.wanted.snapshot, layout, self._snapshot)
         before = self._published_before() if self.table.continues else None
         if before is not None:
             changed = replace(whole, manifests=[], written={})
@@ -142,7 +140,7 @@ class IcebergVersion:
         return {
             "format-version": 2,
             "table-uuid": known.get("table-uuid") or str(uuid4()),
-            "location": address(self.wanted.store, self._uuid),
+            "location": self.table.addresses.address(self._uuid),
             "last-sequence-number": sequence,
             "last-updated-ms": self._time,
             "last-column-id": self.table.last_column,
@@ -172,7 +170,7 @@ class IcebergVersion:
             **parent,
             "sequence-number": new.sequence,
             "timestamp-ms": self._time,
-            "manifest-list": address(self.wanted.store, self._files.finish()),
+            "manifest-list": self.table.addresses.address(self._files.finish()),
             "summary": {**self._files.summary, **said},
             "schema-id": self._schema["schema-id"],
         }
@@ -211,12 +209,13 @@ class IcebergVersion:
         store = self.wanted.store
         put_hint(store, self._uuid, self.version)
         if self.version % _TIDIED_EVERY == 0 or not self.table.is_new:
-            _tidy(store, self._uuid, self._metadata)
+            _tidy(self.table.addresses, self._uuid, self._metadata)
 
 
-def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
+def _tidy(addresses: Addresses, uuid: str, metadata: Mapping[str, Any]) -> None:
     """Delete files that no snapshot of a version leads to, once no reader can still use them."""
-    folder, now = metadata_folder(uuid), store.now()
+    store, folder = addresses.store, metadata_folder(uuid)
+    now = store.now()
     newest = read_metadata(store, uuid)
     if newest.metadata != metadata:
         return  # another writer went on and will do it
@@ -224,11 +223,11 @@ def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
     named = {metadata_key(uuid, version) for version in recent}
     for snapshot in newest.snapshots:
         try:
-            listed = read_list(store, snapshot["manifest-list"])
+            listed = read_list(addresses, snapshot["manifest-list"])
         except (ObjectNotFoundError, FormatError):
             return
         paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
-        named.update(key_of(store, path) for path in paths)
+        named.update(addresses.key(path) for path in paths)
     old = [
         info.key
         for info in store.list(f"{folder}/")

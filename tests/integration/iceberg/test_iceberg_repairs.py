@@ -1,6 +1,7 @@
 """Iceberg metadata that were damaged, spared, overtaken, moved, or registered elsewhere."""
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 from io import BytesIO
 
@@ -12,7 +13,7 @@ from pyiceberg.table import StaticTable
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
 from ktk_engine.publish.iceberg import iceberg_version
-from ktk_engine.publish.iceberg.iceberg_metadata import metadata_key, read_metadata
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses, metadata_key, read_metadata
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import read_list
 from tests.integration.iceberg.readers import by_pyiceberg
@@ -111,11 +112,12 @@ def test_any_flipped_byte_is_damage_or_not_noticed(store):
     published(store, "iceberg")
     [file] = lists(store)
     data, path = file.read_bytes(), newest(store).snapshot["manifest-list"]
+    addresses = Addresses.of(store, "t", newest(store).metadata["location"])
     refused = 0
     for at in range(len(data)):
         file.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
         try:
-            read_list(store, path)
+            read_list(addresses, path)
         except FormatError as error:
             assert file.name in str(error)
             refused += 1
@@ -298,6 +300,35 @@ def test_a_store_opened_through_a_link_was_not_moved(store, tmp_path):
     append(face, 4)
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
     assert time_travels(store) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["both mounts here", "one mount here"])
+def test_hosts_that_share_a_link_but_no_mount_write_no_addresses_in_turns(tmp_path, is_seen):
+    """A host's link leads to the same folder under another path, where the first may be unknown."""
+    mounts, lake, hosts = tmp_path / "mounts", tmp_path / "lake", ("one", "other")
+    (mounts / "one").mkdir(parents=True)
+    lake.symlink_to(mounts / "one", target_is_directory=True)
+    published(LocalStore(lake), "iceberg")
+    for value in (3, 4):
+        append(Store(lake), value)
+    first, locations = newest(LocalStore(lake)), []
+    for number, value in enumerate(range(5, 9), 1):
+        was, now = hosts[(number - 1) % 2], hosts[number % 2]
+        with suppress(FileNotFoundError):
+            (mounts / now).unlink()  # a link that stood for the other mount
+        (mounts / was).rename(mounts / now)
+        if is_seen:
+            (mounts / was).symlink_to(mounts / now, target_is_directory=True)
+        lake.unlink()
+        lake.symlink_to(mounts / now, target_is_directory=True)
+        append(Store(lake), value)
+        store = LocalStore(lake)
+        assert (numbers(store), problem(store)) == ([*range(1, value + 1)], "")
+        locations.append(newest(store).metadata["location"])
+    assert len({*locations}) == 1
+    kept = 3 * is_seen + 4
+    assert time_travels(store) == [*range(9 - kept, 9)]
+    assert not is_seen or locations[0] == first.metadata["location"]
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
