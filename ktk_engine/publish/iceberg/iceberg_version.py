@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from ktk_engine.errors import FormatError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     COMMIT,
@@ -36,9 +37,10 @@ from ktk_engine.publish.iceberg.partition_specs import usable_specs
 from ktk_engine.publish.iceberg.table_files import TableFiles
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from ktk_engine.store.interface import ObjectStore
 
 _KEPT_SNAPSHOTS = 10
-# A catalog may have registered a version, and a slow writer looks back at the one before its own.
+# A slow writer looks back at the version before its own.
 _KEPT_VERSIONS = 2 * _KEPT_SNAPSHOTS
 _TIDIED_EVERY = 20
 _UNNAMED_LIFETIME = timedelta(days=1)
@@ -213,7 +215,11 @@ class IcebergVersion:
 
 
 def _tidy(addresses: Addresses, uuid: str, metadata: Mapping[str, Any]) -> None:
-    """Delete files that no snapshot of a version leads to, once no reader can still use them."""
+    """Delete files that no snapshot of a version leads to, once no reader can still use them.
+
+    A catalog may have registered a version of the metadata, which stays while the snapshot that it
+    shows does. Its number does not tell, because clean-ups write versions without a new snapshot.
+    """
     store, folder = addresses.store, metadata_folder(uuid)
     now = store.now()
     newest = read_metadata(store, uuid)
@@ -228,11 +234,21 @@ def _tidy(addresses: Addresses, uuid: str, metadata: Mapping[str, Any]) -> None:
             return
         paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
         named.update(addresses.key(path) for path in paths)
+    kept = [snapshot["snapshot-id"] for snapshot in newest.snapshots]
     old = [
         info.key
         for info in store.list(f"{folder}/")
         if info.key not in named
         and is_of_table(info.key.removeprefix(f"{folder}/"))
         and now - info.modified > _UNNAMED_LIFETIME
+        and not (info.key.endswith(".json") and _current_snapshot(store, info.key) in kept)
     ]
     store.delete(old)
+
+
+def _current_snapshot(store: ObjectStore, key: str) -> object:
+    """The snapshot that a version of the metadata shows; None if it shows none."""
+    try:
+        return json.loads(store.get(key))["current-snapshot-id"]
+    except (*DAMAGE, RecursionError, ObjectNotFoundError):
+        return None

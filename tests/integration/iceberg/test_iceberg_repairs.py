@@ -371,6 +371,44 @@ def test_what_a_catalog_may_have_registered_stays_while_its_snapshot_does(store,
     assert not file_of(store, 1).exists()
 
 
+def test_what_a_catalog_has_registered_outlives_clean_ups_while_its_snapshot_does(
+    store, monkeypatch
+):
+    """Clean-ups write versions without a snapshot, so the last versions hold few snapshots."""
+    monkeypatch.setattr(iceberg_version, "_UNNAMED_LIFETIME", timedelta(0))
+    face = published(store, "iceberg")
+    face.table("t").tag("q1")
+    for value in range(3, 18):
+        face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
+        run_cleanup(store, scope_of("t"), NOTHING)
+    assert newest(store).version > 25
+    for version in (1, newest(store).version):  # of the tag and of the head
+        table = StaticTable.from_metadata(f"file://{file_of(store, version)}")
+        assert table.scan().to_arrow().num_rows == 2 - (version > 1)
+    assert not file_of(store, 2).exists()
+    assert len(list((store.root / "t" / "metadata").glob("v*"))) <= 24
+    face.table("t").untag("q1")
+    for value in range(18, 20):
+        face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
+        run_cleanup(store, scope_of("t"), NOTHING)
+    assert not file_of(store, 1).exists()
+
+
+def test_an_old_version_that_is_damaged_goes(store, monkeypatch):
+    monkeypatch.setattr(iceberg_version, "_UNNAMED_LIFETIME", timedelta(0))
+    monkeypatch.setattr(iceberg_version, "_KEPT_VERSIONS", 1)
+    monkeypatch.setattr(iceberg_version, "_TIDIED_EVERY", 1)
+    face = published(store, "iceberg")
+    for version, damage in enumerate((b"", b"[]", b"\xff", b"{}"), 1):
+        append(face, version)
+        file_of(store, version).write_bytes(damage)
+    for value in (5, 6):
+        append(face, value)
+    assert problem(store) == ""
+    found = sorted(file.name for file in (store.root / "t" / "metadata").glob("v*.json"))
+    assert found == ["v5.metadata.json", "v6.metadata.json", "v7.metadata.json"]
+
+
 def test_a_slow_writer_finds_the_version_before_its_own(store, monkeypatch):
     monkeypatch.setattr(iceberg_version, "_UNNAMED_LIFETIME", timedelta(0))
     monkeypatch.setattr(iceberg_version, "_TIDIED_EVERY", 1)
