@@ -116,8 +116,8 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
         raise CommitConflictError(message) from error
     except BaseException as error:
         remedy = Remedy("rename", name=old, new=plan.new)
-        said = f"{old} and {plan.new} may both be there now, with the same rows. To finish: "
-        _say_copy_stands(error, f"{said}{remedy}")
+        both = f"{old} and {plan.new} may both be there now, with the same rows."
+        _say_copy_stands(error, f"{both} To finish: {remedy}")
         raise
     with after_commit(plan.new):
         done = resolve(store, plan.scope)
