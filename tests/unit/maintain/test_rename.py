@@ -33,7 +33,7 @@ from tests.support.dataset_builder import (
 )
 from tests.support.documents import ViewDocument, add_view
 from tests.support.interrupting_store import InterruptingStore
-from tests.support.stores import keys
+from tests.support.stores import keys, refuse
 
 
 def rows(store, name):
@@ -201,16 +201,6 @@ def test_at_every_moment_one_name_has_all_rows_and_the_same_call_finishes(error,
             break
         number += 7
     assert number > 60
-
-
-def refuse(store, method, part):
-    """Let every such call fail, until the hooks are cleared."""
-
-    def hook(called, key):
-        if called == method and part in key:
-            raise StoreError(f"the store gave up on {key}")
-
-    store.hooks.append(hook)
 
 
 def test_an_error_after_the_copy_says_that_it_is_committed(store):

@@ -8,6 +8,7 @@ from ktk_engine.errors import PublishError, StoreError
 from ktk_engine.publish.publish_datasets import follow_setting
 from tests.support.changes import check_publishing
 from tests.support.committed import snapshot_of
+from tests.support.stores import refuse
 
 RECORDS = {"delta": "_delta_log", "iceberg": "metadata/"}
 
@@ -15,16 +16,6 @@ RECORDS = {"delta": "_delta_log", "iceberg": "metadata/"}
 @pytest.fixture
 def table(store):
     return Store.of(store).write_table("t", pa.table({"x": [1, 2], "s": ["a", "b"]}))
-
-
-def refuse(store, method, part):
-    """Let every such call fail, until the hooks are cleared."""
-
-    def hook(called, key):
-        if called == method and part in key:
-            raise StoreError(f"the store gave up on {key}")
-
-    store.hooks.append(hook)
 
 
 @pytest.mark.parametrize("format_", RECORDS)
