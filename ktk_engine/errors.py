@@ -7,6 +7,7 @@ what to do next.
 from __future__ import annotations
 
 import re
+from typing import Self
 
 from ktk_engine.messages import Message, Remedy, Voice
 
@@ -51,6 +52,12 @@ class KtkError(Exception):
         parts = message.parts if isinstance(message, Message) else (str(message),)
         self.message = Message(*(without_secrets(p) if isinstance(p, str) else p for p in parts))
         super().__init__(str(self.message), *rest)
+
+    def with_message(self, message: object) -> Self:
+        """The same error with another message: it keeps its notes, findings and what stands."""
+        error = type(self)(message)
+        vars(error).update({**vars(self), "message": error.message})
+        return error
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:

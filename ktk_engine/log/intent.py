@@ -75,7 +75,8 @@ def write_intent(
         _tell(error, scope, write)
         if write.status is not CommitStatus.NOT_COMMITTED:
             raise
-        raise type(error)(Message(error.message.rstrip("."), ". Nothing was committed.")) from error
+        message = Message(error.message.rstrip("."), ". Nothing was committed.")
+        raise error.with_message(message) from error
     except BaseException as error:
         _tell(error, scope, write)
         raise

@@ -148,7 +148,7 @@ def _delete_listed(store: ObjectStore, keys: tuple[str, ...], version: int) -> N
     try:
         store.delete(keys)
     except StoreError as error:
-        raise type(error)(
+        raise error.with_message(
             Message(
                 error.message.rstrip("."),
                 f". Version {version} of the log lists what goes: run the clean-up again to delete "

@@ -157,7 +157,7 @@ def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChan
 
 
 def _refuse(error: KtkError) -> NoReturn:
-    raise type(error)(
+    raise error.with_message(
         Message(
             error.message.rstrip("."), ". Nothing was removed: it could not be brought back later."
         )

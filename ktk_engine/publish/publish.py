@@ -6,8 +6,8 @@ See docs/design/files-and-commits.md, Publishing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,19 @@ _LOGGER = logging.getLogger(__name__)
 _RETRIES = 10
 
 
+@dataclass(frozen=True)
+class Behind:
+    """Why the published forms of a scope are behind its head; empty where they are not."""
+
+    documents: str = ""  # those of Kartothek
+    others: str = ""  # Delta logs and Iceberg metadata
+
+    @property
+    def warning(self) -> str:
+        """Both reasons."""
+        return _all((self.documents, self.others))
+
+
 def publish(done: Committed) -> Committed:
     """Bring the published forms of a scope up to a commit, or to a later one.
 
@@ -57,12 +70,17 @@ def publish(done: Committed) -> Committed:
     """
     store, scope = done.head.store, done.head.scope
     expired_keys = done.entry.deleted
-    warning, state = _publish(store, scope, done.state, done.head.known, done.removed, expired_keys)
-    return replace(done, warning=warning, state=state)
+    behind, state = _publish(store, scope, done.state, done.head.known, done.removed, expired_keys)
+    return replace(done, warning=behind.warning, state=state)
 
 
 def publish_head(store: ObjectStore, scope: LogScope) -> str:
     """Bring the published forms of a scope up to its head; returns a warning, as `publish` does."""
+    return publish_each(store, scope).warning
+
+
+def publish_each(store: ObjectStore, scope: LogScope) -> Behind:
+    """Do what `publish_head` does; returns which forms are behind."""
     return _publish(store, scope, None, None, (), ())[0]
 
 
@@ -73,8 +91,8 @@ def _publish(
     known: Mapping[str, Snapshot] | None,
     removed: Collection[str],
     expired_keys: Collection[str],
-) -> tuple[str, State | None]:
-    """Publish all forms; returns a warning, and the published scope if it is known.
+) -> tuple[Behind, State | None]:
+    """Publish all forms; returns which are behind, and the published scope if it is known.
 
     Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
     reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
@@ -83,9 +101,10 @@ def _publish(
     all.
     """
     if store.is_staged:
-        return "", state  # staged: not public yet
-    warning: str = ""
-    try:
+        return Behind(), state  # staged: not public yet
+    documents: list[str] = []
+    others: list[str] = []
+    with _as_warning(scope, documents, "not published for Kartothek readers yet"):
         state = state or resolve(store, scope)
         state.known.update(known or {})
         state = _publish_removals(drop_forms(state, removed))
@@ -97,29 +116,37 @@ def _publish(
             state = _withdraw_documents(state)
         if troubled := [uuid for uuid, item in state.datasets.items() if item.problem]:
             names = ", ".join(troubled)
-            warning = f"committed; another program changed {names}, which stay as they are"
+            documents.append(f"committed; another program changed {names}, which stay as they are")
+    if state is not None:
+        if known is None:
+            with _as_warning(scope, others, "perhaps not published in other formats"):
+                state.snapshots_except(_unreadable(state))
+        with _as_warning(scope, others, "not published in other formats yet"):
+            others.append(publish_forms(state, expired_keys))
+    return Behind(_all(documents), _all(others)), state
+
+
+@contextmanager
+def _as_warning(scope: LogScope, warnings: list[str], how: str) -> Iterator[None]:
+    """Log what fails in a block and add it to the warnings: the commit stands."""
+    try:
+        yield
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
-        warning = Message("committed, but not published for Kartothek readers yet: ", error)
+        warnings.append(Message(f"committed, but {how}: ", error))
     except Exception as error:
         _LOGGER.exception("%s is committed, but could not be published", scope)
-        warning = f"committed, but not published for Kartothek readers yet: {error!r}"
-    if state is None:
-        return warning, None
-    unknown = _load_snapshots(state) if known is None else ""
-    found = (warning, unknown, publish_forms(state, expired_keys))
-    return joined("; ", filter(None, found)), state
+        warnings.append(f"committed, but {how}: {error!r}")
 
 
-def _load_snapshots(state: State) -> str:
-    """Load what the log has of datasets that no other program changed; returns a warning."""
+def _all(warnings: Iterable[str]) -> Message:
+    return joined("; ", filter(None, warnings))
+
+
+def _unreadable(state: State) -> list[str]:
+    """The datasets that other programs made or changed."""
     items = state.datasets.items()
-    others = [uuid for uuid, item in items if item.entry is None or item.problem or item.foreign]
-    try:
-        state.snapshots_except(others)
-    except KtkError as error:
-        return Message("committed, but perhaps not published in other formats: ", error)
-    return ""
+    return [uuid for uuid, item in items if item.entry is None or item.problem or item.foreign]
 
 
 def _publish_removals(state: State) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from ktk_engine.errors import (
     PublishError,
 )
 from ktk_engine.files.others.describe_files import describe_files
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import write_intent
@@ -74,13 +76,14 @@ def publish_datasets(
         said = f"publish as {titles.replace(' or ', ' and ')}"
         rebases = {uuid: _rebase(store, added=added[uuid]) for uuid in changed}
         _commit(state, rebases, {"reason": said, **(history or {})})
-        state = resolve(store, state.scope)
-    return [
-        _published(state, uuid, form, publish_form(form, state, uuid))
-        for uuid in uuids
-        for form in forms_of(state.snapshot(uuid))
-        if form.name in wanted[uuid]
-    ]
+    with _after_commit(name, changed):
+        state = resolve(store, state.scope) if changed else state
+        return [
+            _published(state, uuid, form, publish_form(form, state, uuid))
+            for uuid in uuids
+            for form in forms_of(state.snapshot(uuid))
+            if form.name in wanted[uuid]
+        ]
 
 
 def _added_formats(snapshot: Snapshot, formats: Sequence[str]) -> frozenset[str]:
@@ -123,12 +126,13 @@ def stop_publishing(
         said = f"publish as {titles_of(formats)} no more"
         rebases = dict.fromkeys(changed, _rebase(store, ended=gone))
         _commit(state, rebases, {"reason": said, **(history or {})})
-    deleted = {uuid for uuid in uuids for form in ended if form.delete(store, uuid)}
-    newest = resolve(store, state.scope)
-    for uuid in deleted & set(newest.datasets):
-        for form in forms_of(newest.snapshot(uuid)):
-            if form in ended:  # published again meanwhile
-                publish_form(form, newest, uuid)
+    with _after_commit(name, changed):
+        deleted = {uuid for uuid in uuids for form in ended if form.delete(store, uuid)}
+        newest = resolve(store, state.scope)
+        for uuid in deleted & set(newest.datasets):
+            for form in forms_of(newest.snapshot(uuid)):
+                if form in ended:  # published again meanwhile
+                    publish_form(form, newest, uuid)
     return [uuid for uuid in uuids if uuid in {*changed, *deleted}]
 
 
@@ -182,10 +186,12 @@ def follow_setting(
     if uuid not in state.datasets or state.snapshot(uuid).published_as == set(formats):
         return
     dataset = scope.dataset_id(uuid) if scope.kind == "cube" else None
-    if ended := state.snapshot(uuid).published_as.difference(formats):
-        stop_publishing(store, scope.name, dataset, history, sorted(ended))
-    if formats:
+    known = state.snapshot(uuid).published_as
+    if formats:  # first, since it may be refused
         publish_datasets(store, scope.name, dataset, history, formats)
+    if ended := known.difference(formats):
+        with _after_commit(uuid, set(formats) - known):
+            stop_publishing(store, scope.name, dataset, history, sorted(ended))
 
 
 def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
@@ -269,6 +275,11 @@ def _rebase(
         return replace(known, properties={**known.properties, PUBLISH: formats})
 
     return rebase
+
+
+def _after_commit(name: str, changed: Collection[str]) -> AbstractContextManager[None]:
+    """Let errors say what stands, if anything was to change; publishing is safe to repeat."""
+    return after_commit(name, "Run it again to finish.") if changed else nullcontext()
 
 
 def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, str]) -> None:

@@ -65,15 +65,25 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         # Only Kartothek needs documents, and a large one takes time: commit everything first.
         done = [publish(item) for item in done]
     except KtkError as error:
-        if not done:
+        said = _what_stands(publications)
+        if not said:
             raise
-        published = ", ".join(item.entry.scope for item in done)
-        said = f" Of the staged run, only this was published before: {published}."
-        raise type(error)(Message(error, said)) from error
+        told = error.with_message(Message(error, said))
+        told.committed = True
+        raise told from error
     finally:
         for store in stores:
             store.close(_statuses(store, publications))
     return done
+
+
+def _what_stands(publications: Sequence[_Publication]) -> str:
+    """Say which scopes are committed; empty if none is."""
+    found = [p for p in publications if p.change_set.write.status is CommitStatus.COMMITTED]
+    names = ", ".join(str(item.scope) for item in found)
+    if found and len(found) == len(publications):
+        return f" All cubes and tables of the staged run are committed and stay so: {names}."
+    return f" Of the staged run, only this was published before: {names}." if found else ""
 
 
 def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None:

@@ -82,6 +82,16 @@ def fail(kind, method, part):
     return lambda called, key: kind if called == method and part in key else None
 
 
+def refuse(store: FaultyStore, method: str, part: str) -> None:
+    """Let every call of a method with a key that holds a text fail, until hooks are cleared."""
+
+    def hook(called: str, key: str) -> None:
+        if called == method and part in key:
+            raise StoreError(f"the store gave up on {key}")
+
+    store.hooks.append(hook)
+
+
 def keys(store: ObjectStore, prefix: str = "") -> set[str]:
     """All keys of a store."""
     return {info.key for info in store.list(prefix)}

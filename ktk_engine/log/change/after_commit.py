@@ -12,8 +12,8 @@ _LOGGER = logging.getLogger(__name__)
 
 
 @contextmanager
-def after_commit(name: str) -> Iterator[None]:
-    """Let every error in a block say that the change before it stands.
+def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
+    """Let every error in a block say that the change before it stands, and what to do `then`.
 
     Otherwise a store that fails right after a commit looks like one that refused it, and a caller
     who appends again has the rows twice.
@@ -23,7 +23,7 @@ def after_commit(name: str) -> Iterator[None]:
     except BaseException as error:
         note = (
             f"{name}: what was to change is committed and stays so; only what came after it "
-            "failed. Do not repeat it."
+            f"failed. {then}"
         )
         error.add_note(note)
         if isinstance(error, KtkError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ktk_engine.publish.iceberg.iceberg_metadata import address
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.manifest import ADDED, Entry, Layout
 from ktk_engine.publish.iceberg.single_values import bounds, plain_values
 from ktk_engine.publish.stored_types import check_measured, counted_columns
@@ -20,13 +20,12 @@ from ktk_engine.snapshot.snapshot import (
     Snapshot,
     is_own,
 )
-from ktk_engine.store.interface import ObjectStore
 
 _COUNTED_COLUMNS = 100  # columns with statistics, Iceberg's own default
 
 
 def file_entries(
-    store: ObjectStore, snapshot: Snapshot, layout: Layout, snapshot_id: int
+    addresses: Addresses, snapshot: Snapshot, layout: Layout, snapshot_id: int
 ) -> Iterator[tuple[int, Entry]]:
     """The manifest entry of each file of a snapshot, with the file's number.
 
@@ -37,13 +36,12 @@ def file_entries(
     columns = [snapshot.file_column(name).to_pylist() for name in names]
     partitions = _partition_values(snapshot, layout)
     statistics = _statistics(snapshot, layout.schema["fields"])
-    base = address(store, "")
     for (number, key, rows, size), values, known in zip(
         zip(*columns, strict=True), partitions, statistics, strict=True
     ):
         data_file = {
             "content": 0,
-            "file_path": base + key,
+            "file_path": addresses.address(key),
             "file_format": "PARQUET",
             "partition": values,
             "record_count": rows,

@@ -13,8 +13,8 @@ from ktk_engine.formatting import counted
 from ktk_engine.publish.form import Present, Wanted
 from ktk_engine.publish.iceberg.field_ids import FieldIds
 from ktk_engine.publish.iceberg.iceberg_metadata import (
+    Addresses,
     IcebergState,
-    address,
     delete_metadata,
     metadata_folder,
     metadata_key,
@@ -23,7 +23,7 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     read_metadata,
 )
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
-from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, kept_snapshots
+from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro
 from ktk_engine.publish.iceberg.partition_specs import fields_with_keys
@@ -79,7 +79,9 @@ class IcebergForm:
         fields = FieldIds(0).of_columns(columns, ())
         spec, _ = fields_with_keys(snapshot.partition_keys, fields, {}, 999)
         layout = Layout({"schema-id": 0, "fields": fields}, 0, spec)
-        files = TableFiles(store, snapshot, layout, NewSnapshot(1, 1, None))
+        files = TableFiles(
+            Addresses.of(store, snapshot.uuid, None), snapshot, layout, NewSnapshot(1, 1, None)
+        )
         files.add(snapshot.files)
         files.finish()
 
@@ -115,17 +117,17 @@ ICEBERG = IcebergForm()
 
 def _files_differ(wanted: Wanted, present: IcebergState) -> str:
     """How the files that the metadata names differ from those of the dataset."""
-    store, uuid = wanted.store, wanted.snapshot.uuid
-    if present.metadata["location"] != address(store, uuid):
+    addresses = addresses_of(wanted, present)
+    if present.metadata["location"] != addresses.address(wanted.snapshot.uuid):
         return f"its Iceberg metadata names files in {present.metadata['location']}"
     try:
-        listed = list(named_files(store, present.snapshot["manifest-list"]))
+        listed = list(named_files(addresses, present.snapshot["manifest-list"]))
     except ObjectNotFoundError as error:
         return f"its Iceberg metadata names a file that is missing: {error}"
     except FormatError as error:
         return str(error)
-    base, found = address(store, ""), set(listed)
-    right = {base + key for key in wanted.snapshot.file_column("key").to_pylist()}
+    found = set(listed)
+    right = {addresses.address(key) for key in wanted.snapshot.file_column("key").to_pylist()}
     if len(listed) != len(found):
         return f"its manifests name {counted(len(listed) - len(found), 'file')} twice"
     if found == right:
@@ -147,14 +149,16 @@ def _verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
         return ""
     from pyiceberg.table import StaticTable
 
-    newest = read_metadata(store, snapshot.uuid).version
+    newest = read_metadata(store, snapshot.uuid)
+    addresses = Addresses.of(store, snapshot.uuid, newest.metadata.get("location"))
+    key = metadata_key(snapshot.uuid, newest.version)
     try:
-        table = StaticTable.from_metadata(address(store, metadata_key(snapshot.uuid, newest)))
+        table = StaticTable.from_metadata(addresses.address(key))
         found = [task.file.file_path for task in table.scan().plan_files()]
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"pyiceberg cannot read its Iceberg metadata: {error}"
     keys = snapshot.file_column("key").to_pylist()
-    if sorted(found) != sorted(address(store, key) for key in keys):
+    if sorted(found) != sorted(addresses.address(key) for key in keys):
         return f"pyiceberg finds {len(found):,} files, and {len(keys):,} others are right"
     names = [field.name for field in table.schema().fields]
     if names != snapshot.schema.names:

@@ -35,6 +35,7 @@ _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")
 _HINT = "version-hint.text"
+_LOCAL = "file://"
 _NUMBERS = ("last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id")
 _RETRIES = 10
 
@@ -86,20 +87,52 @@ class IcebergState:
         return next((item for item in known or () if item["spec-id"] == number), {})
 
 
-def address(store: ObjectStore, key: str) -> str:
-    """Address of an object, as Iceberg's readers take it: nothing in it is encoded.
+@dataclass(frozen=True)
+class Addresses:
+    """The addresses of a store's objects, as Iceberg's readers take them: nothing is encoded."""
 
-    It is the same through whatever symbolic links the store was opened.
-    """
-    base = store.url
-    if base.startswith("file:"):
-        base = "file://" + os.path.realpath(urllib.parse.unquote(base.removeprefix("file://")))
-    return f"{base.removesuffix('/')}/{key}"
+    store: ObjectStore
+    base: str  # ends with a slash
+
+    @classmethod
+    def of(cls, store: ObjectStore, uuid: str, location: object) -> Addresses:
+        """The addresses for a table whose metadata name a location; None if there are none.
+
+        They stay while the location leads to the table's folder here, by whatever links or mounts.
+        So hosts that see the folder under several paths do not write all addresses anew in turns.
+        """
+        base = store.url.removesuffix("/")
+        if not base.startswith(_LOCAL):
+            return cls(store, f"{base}/")
+        opened, named = urllib.parse.unquote(base.removeprefix(_LOCAL)), ""
+        if isinstance(location, str) and location.endswith(f"/{uuid}"):
+            named = location.removeprefix(_LOCAL).removesuffix(f"/{uuid}")
+        if not named:
+            opened = os.path.realpath(opened)
+        elif _is_same_folder(named, opened):
+            opened = named
+        # Else it was moved, or another host has another path: the one by which the store was opened
+        # may be a link that all hosts share.
+        return cls(store, f"{_LOCAL}{opened.removesuffix('/')}/")
+
+    def address(self, key: str) -> str:
+        """Address of an object."""
+        return self.base + key
+
+    def key(self, path: str) -> str:
+        """The key of an object with an address."""
+        return path.removeprefix(self.base)
+
+    def get(self, path: str) -> bytes:
+        """Read an object at an address; see `ObjectStore.get`."""
+        return self.store.get(self.key(path))
 
 
-def key_of(store: ObjectStore, path: str) -> str:
-    """The key of an object with an address."""
-    return path.removeprefix(address(store, ""))
+def _is_same_folder(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False  # one of them does not exist here
 
 
 def metadata_folder(uuid: str) -> str:

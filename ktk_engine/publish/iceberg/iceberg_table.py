@@ -21,7 +21,7 @@ from ktk_engine.publish.iceberg.field_ids import (
     parse_mapping,
     paths_of,
 )
-from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, IcebergState, address
+from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, Addresses, IcebergState
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.partition_specs import fields_with_keys, usable_specs
 from ktk_engine.publish.shared_cells import check_cells
@@ -30,6 +30,12 @@ from ktk_engine.publish.stored_types import schemas_in_use
 # This library's clean-up deletes files: it knows of versions that Iceberg's does not.
 _OUR_FILES = {"gc.enabled": "false"}
 _MAPPING = "schema.name-mapping.default"
+
+
+def addresses_of(wanted: Wanted, present: IcebergState) -> Addresses:
+    """The addresses that a dataset's metadata have, or are to have; see `Addresses.of`."""
+    location = present.metadata.get("location")
+    return Addresses.of(wanted.store, wanted.snapshot.uuid, location)
 
 
 def kept_snapshots(
@@ -41,7 +47,7 @@ def kept_snapshots(
     mapping of the table gives names in files the ids that their schemas have.
     """
     known = present.metadata
-    if known.get("location") != address(wanted.store, wanted.snapshot.uuid):
+    if known.get("location") != addresses_of(wanted, present).address(wanted.snapshot.uuid):
         return []  # it was moved
     specs = {str(s["spec-id"]) for s in usable_specs(known.get("partition-specs") or (), fields)}
     schemas = {schema["schema-id"]: schema["fields"] for schema in known.get("schemas") or ()}
@@ -63,6 +69,7 @@ class IcebergTable:
     """One version of a dataset, in Iceberg's terms."""
 
     wanted: Wanted
+    addresses: Addresses
     fields: list[dict[str, Any]]  # its columns, with ids
     last_column: int  # greatest id of a column
     spec: list[dict[str, Any]]  # fields of its partition spec
@@ -89,11 +96,14 @@ class IcebergTable:
             snapshots, mapping = [], name_mapping(fields)
         for stored in files:
             mapping = ids.of_files(mapping, ((field.name, field.type) for field in stored))
-        is_here = known.get("location") == address(wanted.store, wanted.snapshot.uuid)
+        addresses = addresses_of(wanted, present)
+        is_here = known.get("location") == addresses.address(wanted.snapshot.uuid)
         is_new = present.mark != wanted.mark or present.snapshot not in snapshots
         same = is_here and spec == present.spec.get("fields") and not ids.retyped
         continues = same and bool(present.published)
-        return cls(wanted, fields, ids.last, spec, last, mapping, snapshots, is_new, continues)
+        return cls(
+            wanted, addresses, fields, ids.last, spec, last, mapping, snapshots, is_new, continues
+        )
 
     @cached_property
     def properties(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from ktk_engine.errors import FormatError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     COMMIT,
@@ -22,10 +23,9 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     SNAPSHOT,
     SPEC,
     VERSION,
+    Addresses,
     IcebergState,
-    address,
     is_of_table,
-    key_of,
     metadata_folder,
     metadata_key,
     put_hint,
@@ -40,7 +40,7 @@ from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _KEPT_SNAPSHOTS = 10
-# A catalog may have registered a version, and a slow writer looks back at the one before its own.
+# A slow writer looks back at the version before its own.
 _KEPT_VERSIONS = 2 * _KEPT_SNAPSHOTS
 _TIDIED_EVERY = 20
 _UNNAMED_LIFETIME = timedelta(days=1)
@@ -100,7 +100,7 @@ class IcebergVersion:
     def _files(self) -> TableFiles:
         """The manifests; if the changes are known, only manifests that change are written."""
         layout = Layout(self._schema, self._spec["spec-id"], self.table.spec)
-        whole = TableFiles(self.wanted.store, self.wanted.snapshot, layout, self._snapshot)
+        whole = TableFiles(self.table.addresses, self.wanted.snapshot, layout, self._snapshot)
         before = self._published_before() if self.table.continues else None
         if before is not None:
             changed = replace(whole, manifests=[], written={})
@@ -142,7 +142,7 @@ class IcebergVersion:
         return {
             "format-version": 2,
             "table-uuid": known.get("table-uuid") or str(uuid4()),
-            "location": address(self.wanted.store, self._uuid),
+            "location": self.table.addresses.address(self._uuid),
             "last-sequence-number": sequence,
             "last-updated-ms": self._time,
             "last-column-id": self.table.last_column,
@@ -172,7 +172,7 @@ class IcebergVersion:
             **parent,
             "sequence-number": new.sequence,
             "timestamp-ms": self._time,
-            "manifest-list": address(self.wanted.store, self._files.finish()),
+            "manifest-list": self.table.addresses.address(self._files.finish()),
             "summary": {**self._files.summary, **said},
             "schema-id": self._schema["schema-id"],
         }
@@ -211,12 +211,17 @@ class IcebergVersion:
         store = self.wanted.store
         put_hint(store, self._uuid, self.version)
         if self.version % _TIDIED_EVERY == 0 or not self.table.is_new:
-            _tidy(store, self._uuid, self._metadata)
+            _tidy(self.table.addresses, self._uuid, self._metadata)
 
 
-def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
-    """Delete files that no snapshot of a version leads to, once no reader can still use them."""
-    folder, now = metadata_folder(uuid), store.now()
+def _tidy(addresses: Addresses, uuid: str, metadata: Mapping[str, Any]) -> None:
+    """Delete files that no snapshot of a version leads to, once no reader can still use them.
+
+    A catalog may have registered a version of the metadata, which stays while the snapshot that it
+    shows does. Its number does not tell, because clean-ups write versions without a new snapshot.
+    """
+    store, folder = addresses.store, metadata_folder(uuid)
+    now = store.now()
     newest = read_metadata(store, uuid)
     if newest.metadata != metadata:
         return  # another writer went on and will do it
@@ -224,16 +229,26 @@ def _tidy(store: ObjectStore, uuid: str, metadata: Mapping[str, Any]) -> None:
     named = {metadata_key(uuid, version) for version in recent}
     for snapshot in newest.snapshots:
         try:
-            listed = read_list(store, snapshot["manifest-list"])
+            listed = read_list(addresses, snapshot["manifest-list"])
         except (ObjectNotFoundError, FormatError):
             return
         paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
-        named.update(key_of(store, path) for path in paths)
+        named.update(addresses.key(path) for path in paths)
+    kept = [snapshot["snapshot-id"] for snapshot in newest.snapshots]
     old = [
         info.key
         for info in store.list(f"{folder}/")
         if info.key not in named
         and is_of_table(info.key.removeprefix(f"{folder}/"))
         and now - info.modified > _UNNAMED_LIFETIME
+        and not (info.key.endswith(".json") and _current_snapshot(store, info.key) in kept)
     ]
     store.delete(old)
+
+
+def _current_snapshot(store: ObjectStore, key: str) -> object:
+    """The snapshot that a version of the metadata shows; None if it shows none."""
+    try:
+        return json.loads(store.get(key))["current-snapshot-id"]
+    except (*DAMAGE, RecursionError, ObjectNotFoundError):
+        return None

@@ -16,9 +16,8 @@ from typing import Any
 from ktk_engine.errors import FormatError, InvalidKeyError, PublishError, StoreError
 from ktk_engine.extras import need
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
-from ktk_engine.publish.iceberg.iceberg_metadata import key_of
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
-from ktk_engine.store.interface import ObjectStore
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 # Numbers of a manifest list that the next one is made from.
@@ -111,14 +110,14 @@ def listed(
     return found
 
 
-def read_entries(store: ObjectStore, manifest: Listed) -> list[Entry]:
+def read_entries(addresses: Addresses, manifest: Listed) -> list[Entry]:
     """The living entries of a manifest, with what they inherit from it.
 
     Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     path: str = manifest["manifest_path"]
     with _damage(path):
-        entries = [entry for entry in _read(store, path) if entry["status"] != DELETED]
+        entries = [entry for entry in _read(addresses, path) if entry["status"] != DELETED]
         for entry in entries:
             if entry["snapshot_id"] is None:
                 entry["snapshot_id"] = manifest["added_snapshot_id"]
@@ -129,13 +128,13 @@ def read_entries(store: ObjectStore, manifest: Listed) -> list[Entry]:
     return entries
 
 
-def read_list(store: ObjectStore, path: str) -> list[Listed]:
+def read_list(addresses: Addresses, path: str) -> list[Listed]:
     """Read a manifest list that this library wrote at an address.
 
     Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     with _damage(path):
-        found = _read(store, path)
+        found = _read(addresses, path)
         for item in found:
             _check_types(item, manifest_path=str, **dict.fromkeys(_COUNTED, int))
     return found
@@ -195,7 +194,7 @@ def _render(schema: dict[str, Any], records: Iterable[Any], metadata: dict[str, 
     return sink.getvalue()
 
 
-def _read(store: ObjectStore, path: str) -> list[Any]:
+def _read(addresses: Addresses, path: str) -> list[Any]:
     import fastavro
 
-    return list(fastavro.reader(BytesIO(store.get(key_of(store, path)))))
+    return list(fastavro.reader(BytesIO(addresses.get(path))))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import FormatError
 from ktk_engine.publish.iceberg.file_entries import file_entries
-from ktk_engine.publish.iceberg.iceberg_metadata import address, metadata_folder
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses, metadata_folder
 from ktk_engine.publish.iceberg.manifest import (
     DELETED,
     EXISTING,
@@ -32,7 +32,6 @@ from ktk_engine.publish.iceberg.manifest import (
     with_numbers,
 )
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 _LARGEST = 8_192  # files of a manifest
@@ -47,7 +46,7 @@ Numbered = tuple[tuple[int, int], Entry]  # a range that contains the file's num
 class TableFiles:
     """What a snapshot's manifest list is made of."""
 
-    store: ObjectStore
+    addresses: Addresses
     dataset: Snapshot  # as it is to be published
     layout: Layout
     snapshot: NewSnapshot  # for which manifests are written
@@ -62,7 +61,7 @@ class TableFiles:
     def add(self, files: pa.Table) -> None:
         """Add rows of `Snapshot.files`; raises a `PublishError` if something of them is unknown."""
         some = replace(self.dataset, file_table=files)
-        found = file_entries(self.store, some, self.layout, self.snapshot.id)
+        found = file_entries(self.addresses, some, self.layout, self.snapshot.id)
         entries = [((number, number), entry) for number, entry in found]
         self._write(entries)
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
@@ -81,9 +80,9 @@ class TableFiles:
         Raises a `FormatError` if a manifest is damaged, or none names these files, and an
         `ObjectNotFoundError` if one is missing.
         """
-        before = [item for item in read_list(self.store, list_before) if living_files(item)]
-        positions, base = sorted(gone["position"].to_pylist()), address(self.store, "")
-        paths = {base + key for key in gone["key"].to_pylist()}
+        before = [item for item in read_list(self.addresses, list_before) if living_files(item)]
+        positions = sorted(gone["position"].to_pylist())
+        paths = {self.addresses.address(key) for key in gone["key"].to_pylist()}
         kept = []
         for manifest in before:
             first, last = numbers(manifest)
@@ -124,7 +123,7 @@ class TableFiles:
 
     def _entries(self, manifest: Listed) -> list[Numbered]:
         """The living entries of a manifest that is to be rewritten."""
-        entries = read_entries(self.store, manifest)
+        entries = read_entries(self.addresses, manifest)
         for entry in entries:
             entry["status"] = EXISTING
         return [(numbers(manifest), entry) for entry in entries]
@@ -136,7 +135,7 @@ class TableFiles:
             key, records = join_key(metadata_folder(self.dataset.uuid), name), [e for _, e in part]
             data = render_manifest(self.layout, records)
             self.written[key] = data
-            path = address(self.store, key)
+            path = self.addresses.address(key)
             self.manifests.append(listed(self.layout, path, data, records, self.snapshot))
 
     def finish(self) -> str:
@@ -171,11 +170,11 @@ def _parts(entries: Sequence[Numbered]) -> Iterable[Sequence[Numbered]]:
     return (entries[at : at + _LARGEST] for at in range(0, len(entries), _LARGEST))
 
 
-def named_files(store: ObjectStore, manifest_list: str) -> Iterator[str]:
+def named_files(addresses: Addresses, manifest_list: str) -> Iterator[str]:
     """The addresses of all files that the manifest list at an address leads to.
 
     Raises a `FormatError` if a manifest is damaged, and an `ObjectNotFoundError` if one is missing.
     """
-    for manifest in read_list(store, manifest_list):
-        for entry in read_entries(store, manifest):
+    for manifest in read_list(addresses, manifest_list):
+        for entry in read_entries(addresses, manifest):
             yield entry["data_file"]["file_path"]

@@ -1,6 +1,7 @@
 """Iceberg metadata that were damaged, spared, overtaken, moved, or registered elsewhere."""
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 from io import BytesIO
 
@@ -12,7 +13,7 @@ from pyiceberg.table import StaticTable
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
 from ktk_engine.publish.iceberg import iceberg_version
-from ktk_engine.publish.iceberg.iceberg_metadata import metadata_key, read_metadata
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses, metadata_key, read_metadata
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import read_list
 from tests.integration.iceberg.readers import by_pyiceberg
@@ -111,11 +112,12 @@ def test_any_flipped_byte_is_damage_or_not_noticed(store):
     published(store, "iceberg")
     [file] = lists(store)
     data, path = file.read_bytes(), newest(store).snapshot["manifest-list"]
+    addresses = Addresses.of(store, "t", newest(store).metadata["location"])
     refused = 0
     for at in range(len(data)):
         file.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
         try:
-            read_list(store, path)
+            read_list(addresses, path)
         except FormatError as error:
             assert file.name in str(error)
             refused += 1
@@ -300,6 +302,35 @@ def test_a_store_opened_through_a_link_was_not_moved(store, tmp_path):
     assert time_travels(store) == [2, 3, 4]
 
 
+@pytest.mark.parametrize("is_seen", [True, False], ids=["both mounts here", "one mount here"])
+def test_hosts_that_share_a_link_but_no_mount_write_no_addresses_in_turns(tmp_path, is_seen):
+    """A host's link leads to the same folder under another path, where the first may be unknown."""
+    mounts, lake, hosts = tmp_path / "mounts", tmp_path / "lake", ("one", "other")
+    (mounts / "one").mkdir(parents=True)
+    lake.symlink_to(mounts / "one", target_is_directory=True)
+    published(LocalStore(lake), "iceberg")
+    for value in (3, 4):
+        append(Store(lake), value)
+    first, locations = newest(LocalStore(lake)), []
+    for number, value in enumerate(range(5, 9), 1):
+        was, now = hosts[(number - 1) % 2], hosts[number % 2]
+        with suppress(FileNotFoundError):
+            (mounts / now).unlink()  # a link that stood for the other mount
+        (mounts / was).rename(mounts / now)
+        if is_seen:
+            (mounts / was).symlink_to(mounts / now, target_is_directory=True)
+        lake.unlink()
+        lake.symlink_to(mounts / now, target_is_directory=True)
+        append(Store(lake), value)
+        store = LocalStore(lake)
+        assert (numbers(store), problem(store)) == ([*range(1, value + 1)], "")
+        locations.append(newest(store).metadata["location"])
+    assert len({*locations}) == 1
+    kept = 3 * is_seen + 4
+    assert time_travels(store) == [*range(9 - kept, 9)]
+    assert not is_seen or locations[0] == first.metadata["location"]
+
+
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 @pytest.mark.parametrize("verb", ["head", "clean-up"])
 def test_an_enrichment_that_stayed_behind_is_published_with_the_head(store, format_, verb):
@@ -338,6 +369,44 @@ def test_what_a_catalog_may_have_registered_stays_while_its_snapshot_does(store,
                 assert table.scan().to_arrow().num_rows == version + 1
     assert not kept
     assert not file_of(store, 1).exists()
+
+
+def test_what_a_catalog_has_registered_outlives_clean_ups_while_its_snapshot_does(
+    store, monkeypatch
+):
+    """Clean-ups write versions without a snapshot, so the last versions hold few snapshots."""
+    monkeypatch.setattr(iceberg_version, "_UNNAMED_LIFETIME", timedelta(0))
+    face = published(store, "iceberg")
+    face.table("t").tag("q1")
+    for value in range(3, 18):
+        face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
+        run_cleanup(store, scope_of("t"), NOTHING)
+    assert newest(store).version > 25
+    for version in (1, newest(store).version):  # of the tag and of the head
+        table = StaticTable.from_metadata(f"file://{file_of(store, version)}")
+        assert table.scan().to_arrow().num_rows == 2 - (version > 1)
+    assert not file_of(store, 2).exists()
+    assert len(list((store.root / "t" / "metadata").glob("v*"))) <= 24
+    face.table("t").untag("q1")
+    for value in range(18, 20):
+        face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
+        run_cleanup(store, scope_of("t"), NOTHING)
+    assert not file_of(store, 1).exists()
+
+
+def test_an_old_version_that_is_damaged_goes(store, monkeypatch):
+    monkeypatch.setattr(iceberg_version, "_UNNAMED_LIFETIME", timedelta(0))
+    monkeypatch.setattr(iceberg_version, "_KEPT_VERSIONS", 1)
+    monkeypatch.setattr(iceberg_version, "_TIDIED_EVERY", 1)
+    face = published(store, "iceberg")
+    for version, damage in enumerate((b"", b"[]", b"\xff", b"{}"), 1):
+        append(face, version)
+        file_of(store, version).write_bytes(damage)
+    for value in (5, 6):
+        append(face, value)
+    assert problem(store) == ""
+    found = sorted(file.name for file in (store.root / "t" / "metadata").glob("v*.json"))
+    assert found == ["v5.metadata.json", "v6.metadata.json", "v7.metadata.json"]
 
 
 def test_a_slow_writer_finds_the_version_before_its_own(store, monkeypatch):

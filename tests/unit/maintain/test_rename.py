@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from ktk_engine.errors import (
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.support.changes import Target, build
+from tests.support.changes import Target, build, check_publishing
 from tests.support.committed import DbtNode, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
     append_as_kartothek,
@@ -32,7 +33,7 @@ from tests.support.dataset_builder import (
 )
 from tests.support.documents import ViewDocument, add_view
 from tests.support.interrupting_store import InterruptingStore
-from tests.support.stores import keys
+from tests.support.stores import keys, refuse
 
 
 def rows(store, name):
@@ -200,6 +201,68 @@ def test_at_every_moment_one_name_has_all_rows_and_the_same_call_finishes(error,
             break
         number += 7
     assert number > 60
+
+
+def test_an_error_after_the_copy_says_that_it_is_committed(store):
+    build_nyc(store)
+    refuse(store, "put_if_absent", COPIED)
+    with pytest.raises(StoreError, match=r"^n is committed, but not published for Kar") as caught:
+        rename(store, "nyc", "n")
+    assert caught.value.committed
+    assert "may both be there" in caught.value.__notes__[-1]
+    store.hooks.clear()
+    refuse(store, "put_if_absent", REMOVED)
+    with pytest.raises(KtkError) as again:
+        rename(store, "nyc", "n")
+    assert again.value.committed and "may both be there" in again.value.__notes__[-1]
+    store.hooks.clear()
+    rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["n"]
+
+
+def test_a_copy_that_cannot_be_taken_back_is_said(store):
+    build_nyc(store)
+
+    def changed():
+        flights_builder(store).commit_append(flights(("JFK",), 50))
+        refuse(store, "put_if_absent", "cube/n/log/")
+
+    meanwhile(store, COPIED, changed)
+    with pytest.raises(KtkError) as caught:
+        rename(store, "nyc", "n")
+    assert caught.value.committed
+    assert "n may still have its earlier rows. Remove n" in caught.value.__notes__[-1]
+    assert Store(store.root).cubes() == ["n", "nyc"]
+    store.hooks.clear()
+    Store(store.root).drop("n")
+    rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("format_", "part"), [("delta", "_delta_log/"), ("iceberg", "metadata/v"), ("iceberg", "")]
+)
+@pytest.mark.parametrize("name", ["nyc", "plain"])
+def test_a_form_that_cannot_be_written_is_a_warning(store, monkeypatch, name, format_, part):
+    """A store fails, or the package is missing that writes the form."""
+    build_nyc(store)
+    build_table(store)
+    Store(store.root).relation(name).publish(format_)
+    before = rows(store, name)
+    if part:
+        refuse(store, "put_if_absent", part)
+    else:
+        monkeypatch.setitem(sys.modules, "fastavro", None)
+    done = rename(store, name, "n")
+    assert "is committed, but its" in done.warning
+    assert "n is n" not in done.warning and done.warning.count("fastavro") <= 3
+    assert rows(store, "n") == before
+    with pytest.raises(DatasetNotFoundError):
+        Store(store.root).relation(name)
+    store.hooks.clear()
+    monkeypatch.undo()
+    Store(store.root).relation("n").publish()
+    assert {found.problem for found in check_publishing(store, "n")} == {""}
 
 
 def test_command(store, ktk):

@@ -1,5 +1,6 @@
 import pytest
 
+from ktk_engine.errors import StoreError
 from ktk_engine.log.intent import read_intents, write_intent
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
@@ -96,6 +97,31 @@ def test_bug_in_publishing_is_a_warning_with_a_traceback(store, monkeypatch, cap
     assert "not published for Kartothek readers yet: ZeroDivisionError('a bug')" in done.warning
     assert "break_down" in caplog.text
     assert build_table(store).warning == ""
+
+
+@pytest.mark.parametrize("part", ["snapshots_except", "forms_of", "drop_forms"])
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), StoreError("down")])
+def test_no_bug_and_no_failure_stops_a_commit_or_a_clean_up(
+    store, monkeypatch, caplog, part, error
+):
+    def break_down(*arguments):
+        raise error
+
+    build_table(store)
+    with monkeypatch.context() as patch:
+        where = {
+            "snapshots_except": "ktk_engine.log.state.State.snapshots_except",
+            "forms_of": "ktk_engine.publish.published_forms.forms_of",
+            "drop_forms": "ktk_engine.publish.publish.drop_forms",
+        }
+        patch.setattr(where[part], break_down)
+        warning = publish_head(store, LogScope("dataset", "plain"))
+        if part != "snapshots_except":  # which a commit needs before
+            assert build_table(store).entry.version == 2
+    assert str(error) in warning
+    assert str(error) in caplog.text
+    assert ("break_down" in caplog.text) == isinstance(error, ZeroDivisionError)
+    assert build_table(store).warning == publish_head(store, LogScope("dataset", "plain")) == ""
 
 
 def test_document_never_goes_backwards(store):

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreError
+from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError, StoreError
 from ktk_engine.log.chain import read_entry
+from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.publish.publish import publish_head
@@ -28,7 +29,7 @@ from tests.support.changes import (
     tag_version,
     undrop,
 )
-from tests.support.committed import list_relations, resolve, snapshot_of
+from tests.support.committed import list_relations, resolve, snapshot_of, version_of
 from tests.support.documents import (
     Comments,
     ViewDocument,
@@ -171,6 +172,50 @@ def heals(store):
         run_cleanup(store, scope, NOTHING)
         assert plan_cleanup(store, scope, NOTHING).is_empty
         assert not list(store.list(f"{scope.folder}/intent/"))
+
+
+def test_an_error_says_what_of_the_run_is_committed(prepared):
+    """Also where the store fails right after a commit, and where only a view is missing."""
+    stage = StagedStore(InterruptingStore(prepared))
+    run(stage)
+    first = len(stage.beneath.calls)
+    publish_stages([stage])
+    before = InterruptingStore(prepared)
+    heads = {scope: version_of(before, scope) for scope in (CUBE, PLAIN, NEW)}
+    found = set()
+    for at in range(first, len(stage.beneath.calls)):
+        store = InterruptingStore(prepared, at, "after", StoreError)
+        stage = StagedStore(store)
+        run(stage)
+        try:
+            publish_stages([stage])
+        except StoreError as error:
+            new = [str(scope) for scope in heads if version_of(store, scope) > heads[scope]]
+            assert error.committed == bool(new), at
+            assert all(scope in str(error) for scope in new), at
+            assert ("committed and stay so" in str(error)) == (len(new) == 3), at
+            assert ("only this was published" in str(error)) == (len(new) in (1, 2)), at
+            found.add(len(new))
+    assert {0, 1, 2, 3} <= found
+
+
+def test_an_error_at_the_end_keeps_what_it_found(prepared, monkeypatch):
+    error = DataError("two rows of one cell", ("finding",))
+    error.add_note("a note")
+    stage, calls = StagedStore(InterruptingStore(prepared)), []
+    run(stage)
+
+    def second(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise error
+        return commit(*arguments)
+
+    monkeypatch.setattr("ktk_engine.publish.publish_stages.commit", second)
+    with pytest.raises(DataError, match="only this was published") as caught:
+        publish_stages([stage])
+    assert caught.value.findings == ("finding",) and "a note" in caught.value.__notes__
+    assert caught.value.committed
 
 
 @pytest.mark.parametrize("kind", ["killed", "interrupted", "store fails"])

@@ -43,7 +43,7 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
             where = f"The same findings as JSON: {shown}"
         except OSError as problem:
             where = f"The same list could not be written to {shown}: {problem.strerror}"
-        raise type(error)(Message(error, f"\n{where}"), error.findings) from error
+        raise error.with_message(Message(error, f"\n{where}")) from error
 
 
 def _as_dict(finding: Any) -> dict[str, Any]:
