@@ -18,6 +18,7 @@ if not hasattr(F, "EqualTo"):
 from pyspark.errors import AnalysisException  # noqa: E402
 
 from ktk_engine.spark import data_source  # noqa: E402
+from ktk_engine.spark.client.client import client_of  # noqa: E402
 from ktk_engine.spark.data_source import KtkDataSource  # noqa: E402
 
 NUMBERS = range(24)
@@ -146,7 +147,7 @@ def test_nothing_to_read(session, cube):
 
 def test_what_is_refused(session, cube):
     frame = session.read.format("ktk").options(**options(cube)).load()
-    with pytest.raises(Exception, match="only reads"):
+    with client_of(session).keeping_active(), pytest.raises(Exception, match="only reads"):
         frame.write.format("ktk").options(**options(cube)).mode("append").save()
     for given, message in [
         ({"cube": "trips"}, "needs the options store"),

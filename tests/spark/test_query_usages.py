@@ -49,6 +49,7 @@ web_sales ws, web_site web"""
 _TPCDS = dict(pair.split() for pair in _PREFIXES.split(","))
 _OF_TEXTS = (exp.Like, exp.Upper, exp.Lower, exp.Substring, exp.Concat, exp.Trim)
 _NUMBER, _TEXT = re.compile(r"\b\d{1,9}\b"), re.compile(r"'([^'\\]*)'")
+_DOUBLE = re.compile(r"\b\d+[eE]\d")
 _DATE = re.compile(r"\b[12]\d{3}-[01]\d-[0-3]\d\b")
 
 
@@ -90,7 +91,8 @@ class Compared:
 
     def text(self, text: str) -> None:
         statement = read_statement(text)
-        if not statement.query or not statement.references:
+        # A text's 1e2 prunes integers, which a plan casts to double and says nothing of.
+        if not statement.query or not statement.references or _DOUBLE.search(text):
             return
         query = read_statement(statement.query)
         names = {reference: f"__m{n}" for n, reference in enumerate(query.references)}

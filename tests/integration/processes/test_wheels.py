@@ -190,4 +190,4 @@ def test_extras_bring_what_is_missing(alone, wheels, tmp_path):
     assert blocks and done.returncode == 0, done.stderr
     assert environment.run("ktk", "--version").stdout.startswith("ktk, version ")
     done = environment.run("ktk", "--store", "warehouse/analytics", "explain", "nyc", "month = 1")
-    assert "flights: files 1 total" in done.stdout
+    assert "flights: files 1 -> 1 (partitions 1" in done.stdout

@@ -129,7 +129,7 @@ def test_strangers_read_but_are_refused_to_write(shared):
         ):
             with pytest.raises(StoreError, match="Permission denied") as caught:
                 write()
-            assert "user may read and write. Nothing was committed." in str(caught.value)
+            assert "user can read and write. Nothing was committed." in str(caught.value)
 
     as_user(STRANGER, try_it)
     shared.chmod(0o2770)

@@ -83,7 +83,7 @@ def test_all_violations_are_told_at_once():
     text = str(caught.value)
     assert "not partitioned by `origin`" in text
     assert "no index on `carrier`, `hour`, where the dimension columns of a seed dataset" in text
-    assert ".index('carrier', 'hour') makes it" in text
+    assert ".index('carrier', 'hour') builds it" in text
 
 
 def test_without_a_seed_the_enrichments_are_compared():
