@@ -245,7 +245,7 @@ def restricted(spark):
 
 
 def test_random_queries_need_no_more_than_their_texts_say(restricted):
-    count = 20 * TIMES
+    count = 8 * TIMES
     seeds = range(count) if TIMES == 1 else range(1000, 1000 + count)
     understood = sum(restricted.check(Queries(Random(seed)).query()) for seed in seeds)
     assert understood > count / 2
