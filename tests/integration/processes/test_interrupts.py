@@ -99,7 +99,7 @@ def prepared():
     build(store, rows(2), TABLE, mode="append")
     write_plain(store, "old", cells(1, 2), ("p",), indexes=("x",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publishing, "_publish", lambda *_: ("killed", None))
+        patch.setattr(publishing, "_publish", lambda *_: (publishing.Behind("killed"), None))
         build(store, rows(3), TABLE, mode="append")
     return store.objects
 

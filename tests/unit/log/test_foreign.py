@@ -165,7 +165,7 @@ def test_what_was_removed_for_that_can_be_built_again(store, monkeypatch, crash)
     store.delete([document_key("plain")])
     with monkeypatch.context() as patched:
         if crash:  # nothing is published after the removal
-            patched.setattr(publishing, "_publish", lambda *_: ("", None))
+            patched.setattr(publishing, "_publish", lambda *_: (publishing.Behind(), None))
         remove(store, "plain")
     assert build_table(store).warning == ""
     assert resolve(store, PLAIN).snapshot("plain").rows == 3
