@@ -37,7 +37,7 @@ def start(server, folder):
 
 
 def rows_after(number):
-    """The rows after so many changes, as x -> v."""
+    """The rows after the first changes, `number` of them, as x -> v."""
     found = {}
     for n in range(1, number + 1):
         first, last, _ = change(n)

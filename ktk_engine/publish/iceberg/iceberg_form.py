@@ -22,11 +22,10 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     put_hint,
     read_metadata,
 )
-from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
+from ktk_engine.publish.iceberg.iceberg_schema import fields_with_keys, iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro
-from ktk_engine.publish.iceberg.partition_specs import fields_with_keys
 from ktk_engine.publish.iceberg.table_files import TableFiles, named_files
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.publish.stored_types import schemas_in_use

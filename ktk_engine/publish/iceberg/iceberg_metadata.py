@@ -99,7 +99,7 @@ class Addresses:
         """The addresses for a table whose metadata name a location; None if there are none.
 
         They stay while the location leads to the table's folder here, by whatever links or mounts.
-        So hosts that see the folder under several paths do not write all addresses anew in turns.
+        Otherwise, hosts with different paths to the folder would overwrite each other's addresses.
         """
         base = store.url.removesuffix("/")
         if not base.startswith(_LOCAL):

@@ -31,9 +31,9 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     put_hint,
     read_metadata,
 )
+from ktk_engine.publish.iceberg.iceberg_schema import usable_specs
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
-from ktk_engine.publish.iceberg.partition_specs import usable_specs
 from ktk_engine.publish.iceberg.table_files import TableFiles
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
