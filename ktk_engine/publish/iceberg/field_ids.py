@@ -1,6 +1,7 @@
 """Ids of Iceberg's fields: a column keeps its id while its name and its kind of type stay.
 
-Files have no ids, so a mapping gives them to the names in files.
+Files have no ids, so a mapping gives them to the names in files. Partition specs name columns by
+their ids, and their own fields have ids, too.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, parts_of, widest
 
+Fields: TypeAlias = Iterable[Mapping[str, Any]]
 Mapped: TypeAlias = dict[str, Any]  # a field's id, its name in files, and its fields
 _PARTS = ("element", "key", "value")
 
@@ -76,7 +79,7 @@ class FieldIds:
         return number, kind
 
 
-def name_mapping(fields: Iterable[Mapping[str, Any]]) -> list[Mapped]:
+def name_mapping(fields: Fields) -> list[Mapped]:
     """The ids of an Iceberg schema's fields by the names that files have."""
     return [_mapped(field["name"], field["id"], field["type"]) for field in fields]
 
@@ -121,7 +124,7 @@ def _check_mapping(mapping: Iterable[Mapped], last: int) -> None:
         _check_mapping(item.get("fields", ()), last)
 
 
-def paths_of(fields: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def paths_of(fields: Fields) -> dict[str, int]:
     """The ids of all fields of a schema, nested ones too, by the paths that readers look up."""
     return {path: int(item["field-id"]) for path, item in _with_paths(name_mapping(fields))}
 
@@ -144,3 +147,50 @@ def _alike(old: IcebergType, new: IcebergType) -> bool:
     if isinstance(old, str) or isinstance(new, str):
         return widest(old, new) is not None
     return bool(old["type"] == new["type"])
+
+
+def fields_with_keys(
+    names: Iterable[str], fields: Fields, known: Mapping[str, Any], last: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The partition fields of a spec, and the greatest id; a column keeps the id that it had.
+
+    `known` is the table's metadata before, and `last` the greatest id ever given to a partition
+    field.
+    """
+    ids = {field["name"]: field["id"] for field in fields}
+    specs = known.get("partition-specs") or ()
+    before = {
+        item["source-id"]: item["field-id"]
+        for spec in specs
+        for item in spec["fields"]
+        if item["transform"] == "identity"
+    }
+    found: list[dict[str, Any]] = []
+    taken = set(ids)
+    for name in names:
+        number = before.get(ids[name])
+        if number is None:
+            last += 1
+            number = last
+        said = avro_name(name)  # some readers look values up by the name that Avro has
+        while said != name and said in taken:
+            said += "_"
+        taken.add(said)
+        item = {"name": said, "transform": "identity", "source-id": ids[name], "field-id": number}
+        found.append(item)
+    return found, last
+
+
+def usable_specs(specs: Fields, fields: Fields) -> list[Mapping[str, Any]]:
+    """The specs that fit a schema: it has what they partition by, and no other column's name.
+
+    Readers bind every spec of a table to its current columns, even one that they do not need.
+    """
+    ids = {field["name"]: field["id"] for field in fields}
+    numbers = set(ids.values())
+
+    def fits(item: Mapping[str, Any]) -> bool:
+        source = item["source-id"]
+        return source in numbers and ids.get(item["name"], source) == source
+
+    return [spec for spec in specs if all(fits(item) for item in spec["fields"])]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.publish.form import Present, Wanted
-from ktk_engine.publish.iceberg.field_ids import FieldIds
+from ktk_engine.publish.iceberg.field_ids import FieldIds, fields_with_keys
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     Addresses,
     IcebergState,
@@ -22,7 +22,7 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     put_hint,
     read_metadata,
 )
-from ktk_engine.publish.iceberg.iceberg_schema import fields_with_keys, iceberg_columns
+from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro

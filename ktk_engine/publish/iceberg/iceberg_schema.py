@@ -1,18 +1,17 @@
-"""The Iceberg schema of a dataset, in types that every reader gets right, and partition specs.
+"""The Iceberg types of a dataset's columns: those that every reader gets right, or a refusal.
 
 See docs/design/files-and-commits.md, Iceberg.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import PublishError
-from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.publish.stored_types import (
     PLAIN_TYPES,
     Inexpressible,
@@ -25,7 +24,6 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 IcebergType: TypeAlias = str | dict[str, Any]
-Fields: TypeAlias = Iterable[Mapping[str, Any]]
 Path: TypeAlias = tuple[str, ...]  # names of a column, its field, the field's field
 
 
@@ -210,50 +208,3 @@ def _in_microseconds(t: pa.DataType) -> str:
     if pat.is_time(t):
         return "time"
     return "timestamp" if t.tz is None else "timestamptz"
-
-
-def fields_with_keys(
-    names: Iterable[str], fields: Fields, known: Mapping[str, Any], last: int
-) -> tuple[list[dict[str, Any]], int]:
-    """The partition fields of a spec, and the greatest id; a column keeps the id that it had.
-
-    `known` is the table's metadata before, and `last` the greatest id ever given to a partition
-    field.
-    """
-    ids = {field["name"]: field["id"] for field in fields}
-    specs = known.get("partition-specs") or ()
-    before = {
-        item["source-id"]: item["field-id"]
-        for spec in specs
-        for item in spec["fields"]
-        if item["transform"] == "identity"
-    }
-    found: list[dict[str, Any]] = []
-    taken = set(ids)
-    for name in names:
-        number = before.get(ids[name])
-        if number is None:
-            last += 1
-            number = last
-        said = avro_name(name)  # some readers look values up by the name that Avro has
-        while said != name and said in taken:
-            said += "_"
-        taken.add(said)
-        item = {"name": said, "transform": "identity", "source-id": ids[name], "field-id": number}
-        found.append(item)
-    return found, last
-
-
-def usable_specs(specs: Fields, fields: Fields) -> list[Mapping[str, Any]]:
-    """The specs that fit a schema: it has what they partition by, and no other column's name.
-
-    Readers bind every spec of a table to its current columns, even one that they do not need.
-    """
-    ids = {field["name"]: field["id"] for field in fields}
-    numbers = set(ids.values())
-
-    def fits(item: Mapping[str, Any]) -> bool:
-        source = item["source-id"]
-        return source in numbers and ids.get(item["name"], source) == source
-
-    return [spec for spec in specs if all(fits(item) for item in spec["fields"])]

@@ -15,18 +15,16 @@ from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.field_ids import (
     FieldIds,
     Mapped,
+    fields_with_keys,
     has_twins,
     joined_mappings,
     name_mapping,
     parse_mapping,
     paths_of,
-)
-from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, Addresses, IcebergState
-from ktk_engine.publish.iceberg.iceberg_schema import (
-    fields_with_keys,
-    iceberg_columns,
     usable_specs,
 )
+from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, Addresses, IcebergState
+from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.publish.stored_types import schemas_in_use
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 from ktk_engine.errors import FormatError, ObjectExistsError, ObjectNotFoundError
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import Wanted
+from ktk_engine.publish.iceberg.field_ids import usable_specs
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     COMMIT,
     SHA256,
@@ -31,7 +32,6 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     put_hint,
     read_metadata,
 )
-from ktk_engine.publish.iceberg.iceberg_schema import usable_specs
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
 from ktk_engine.publish.iceberg.table_files import TableFiles
