@@ -18,6 +18,7 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.format.parse_json import parse_json
+from ktk_engine.log.change.after_commit import say_committed
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.remove_traces import remove_traces
 from ktk_engine.log.scope import LogScope
@@ -97,9 +98,10 @@ def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
         CommitStatus.UNKNOWN: f"may be committed; nothing was deleted. Look with: {look}",
     }
     note = f"{scope}: commit {write.commit} {stands[write.status]}"
-    error.add_note(note)
-    if isinstance(error, KtkError) and write.status is CommitStatus.COMMITTED:
-        error.committed = True
+    if write.status is CommitStatus.COMMITTED:
+        say_committed(error, note)
+    else:
+        error.add_note(note)
     _LOGGER.warning(note)
 
 

@@ -15,8 +15,8 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name, check_together
-from ktk_engine.errors import CommitConflictError, ConsistencyError, KtkError, StoreError
-from ktk_engine.log.change.after_commit import after_commit
+from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
+from ktk_engine.log.change.after_commit import after_commit, say_committed
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
@@ -110,14 +110,14 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
         said = {"reason": f"renamed from {old}", _FROM: _identity(state), **(history or {})}
         plan = replace(plan, copied=run_copy(plan.copy, said).version)
     try:
-        warning = _give_up(plan, {"reason": f"renamed to {plan.new}", **(history or {})})
+        warning = _switch_over(plan, {"reason": f"renamed to {plan.new}", **(history or {})})
     except CommitConflictError as error:
         message = Message(error, f" {old} keeps its name. ", _take_back(plan), "Run it again.")
         raise CommitConflictError(message) from error
     except BaseException as error:
         remedy = Remedy("rename", name=old, new=plan.new)
         both = f"{old} and {plan.new} may both be there now, with the same rows."
-        _say_copy_stands(error, f"{both} To finish: {remedy}")
+        say_committed(error, f"{both} To finish: {remedy}")
         raise
     with after_commit(plan.new):
         done = resolve(store, plan.scope)
@@ -125,11 +125,12 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
     return ChangeResult(plan.new, names, done.version, warning)
 
 
-def _give_up(plan: RenamePlan, history: Mapping[str, str]) -> str:
+def _switch_over(plan: RenamePlan, history: Mapping[str, str]) -> str:
     """Remove the old name once readers have all under the new one; returns a warning.
 
-    Only Kartothek's documents are waited for, since their failures pass. Another form may fail as
-    long as a package is missing here. Raises a `CommitConflictError` if others changed something.
+    If Kartothek's documents cannot be published, the old name stays: that passes. Another form does
+    not stop the renaming, since it may fail as long as a package is missing here. Raises a
+    `CommitConflictError` if others changed something.
     """
     state, store = plan.state, plan.state.store
     if _is_taken(store, state.scope, plan.new):
@@ -138,12 +139,6 @@ def _give_up(plan: RenamePlan, history: Mapping[str, str]) -> str:
     if behind.documents:
         raise StoreError(Message(f"{plan.new} is ", behind.documents, "."))
     return joined("; ", filter(None, (behind.others, _remove(state, history))))
-
-
-def _say_copy_stands(error: BaseException, note: str) -> None:
-    error.add_note(note)
-    if isinstance(error, KtkError):
-        error.committed = True
 
 
 def _views_over(store: ObjectStore, scope: LogScope) -> list[str]:
@@ -211,10 +206,10 @@ def _take_back(plan: RenamePlan) -> str:
             "and what was committed since. Remove it, or give it another name. "
         )
     except BaseException as error:
-        _say_copy_stands(
+        say_committed(
             error,
             f"{old} keeps its name, and {plan.new} may still have its earlier rows. Remove "
-            f"{plan.new}, then run it again: {Remedy('drop_all', name=plan.new)}",
+            f"{plan.new}: {Remedy('drop_all', name=plan.new)}. Then rename {old} again.",
         )
         raise
     return ""

@@ -132,10 +132,10 @@ def _as_warning(scope: LogScope, warnings: list[str], how: str) -> Iterator[None
     try:
         yield
     except KtkError as error:
-        _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
+        _LOGGER.warning("%s is committed, but %s: %s", scope, how, error)
         warnings.append(Message(f"committed, but {how}: ", error))
     except Exception as error:
-        _LOGGER.exception("%s is committed, but could not be published", scope)
+        _LOGGER.exception("%s is committed, but %s", scope, how)
         warnings.append(f"committed, but {how}: {error!r}")
 
 

@@ -143,13 +143,19 @@ def check_form(form: Form, state: State, uuid: str) -> str:
 
     Raises a `PublishError` if the form cannot express what is committed.
     """
-    wanted = Wanted.of(state, uuid)
-    form.check(wanted.store, wanted.snapshot)
-    present = form.read(state.store, uuid)
+    wanted, present = Wanted.of(state, uuid), form.read(state.store, uuid)
+    if problem := _behind(form, wanted, present):
+        form.check(wanted.store, wanted.snapshot)  # which says why, if the form cannot express it
+        return problem
+    return form.difference(wanted, present)
+
+
+def _behind(form: Form, wanted: Wanted, present: Present) -> str:
+    """Why a record does not have what is committed; empty if it has."""
     if present.broken or present.version < 0:
         return present.broken or f"it has no {form.record}"
     if present.published != wanted.entry.version:
         ours = f"version {present.published}"
-        known = ours if present.published else "no version of this library"
+        known = ours if present.published else "nothing that this library published"
         return f"its {form.record} has {known}, and version {wanted.entry.version} is committed"
-    return form.difference(wanted, present)
+    return ""

@@ -25,8 +25,13 @@ def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
             f"{name}: what was to change is committed and stays so; only what came after it "
             f"failed. {then}"
         )
-        error.add_note(note)
-        if isinstance(error, KtkError):
-            error.committed = True
+        say_committed(error, note)
         _LOGGER.warning(note)
         raise
+
+
+def say_committed(error: BaseException, note: str) -> None:
+    """Add a note to an error, and let it say by `committed` that the change stands."""
+    error.add_note(note)
+    if isinstance(error, KtkError):
+        error.committed = True

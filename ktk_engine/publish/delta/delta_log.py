@@ -16,6 +16,7 @@ from ktk_engine.errors import KtkError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import DELTA_LOG
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.delta.checkpoint import parse_checkpoint, render_checkpoint
+from ktk_engine.publish.form import check_types
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -53,7 +54,7 @@ class DeltaState:
         """Take one action into account; raises an error of any kind if it is damaged."""
         for kind, types in _TYPES.items():
             if action.get(kind) is not None:
-                _check_types(action[kind], types)
+                check_types(action[kind], types)
         for kind in ("add", "remove"):
             found = action.get(kind)
             if found is not None:
@@ -67,12 +68,6 @@ class DeltaState:
         transaction = action.get("txn")
         if transaction and transaction["appId"] == APP_ID:
             self.published = int(transaction["version"])
-
-
-def _check_types(found: Mapping[str, Any], types: Mapping[str, type]) -> None:
-    for name, kind in types.items():
-        if not isinstance(found[name], kind):
-            raise TypeError(f"{name} is {found[name]!r}")
 
 
 def log_folder(uuid: str) -> str:

@@ -150,13 +150,13 @@ def _alike(old: IcebergType, new: IcebergType) -> bool:
 
 
 def fields_with_keys(
-    names: Iterable[str], fields: Fields, known: Mapping[str, Any], last: int
+    names: Iterable[str], fields: Fields, known: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], int]:
     """The partition fields of a spec, and the greatest id; a column keeps the id that it had.
 
-    `known` is the table's metadata before, and `last` the greatest id ever given to a partition
-    field.
+    `known` is the table's metadata before.
     """
+    last = known.get("last-partition-id", 999)  # ids of partition fields begin at 1000
     ids = {field["name"]: field["id"] for field in fields}
     specs = known.get("partition-specs") or ()
     before = {

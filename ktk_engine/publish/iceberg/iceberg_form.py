@@ -76,7 +76,7 @@ class IcebergForm:
         check_cells(snapshot)
         columns = iceberg_columns(snapshot, schemas_in_use(snapshot))
         fields = FieldIds(0).of_columns(columns, ())
-        spec, _ = fields_with_keys(snapshot.partition_keys, fields, {}, 999)
+        spec, _ = fields_with_keys(snapshot.partition_keys, fields, {})
         layout = Layout({"schema-id": 0, "fields": fields}, 0, spec)
         files = TableFiles(
             Addresses.of(store, snapshot.uuid, None), snapshot, layout, NewSnapshot(1, 1, None)

@@ -23,6 +23,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.format.dataset_key import ICEBERG_METADATA
 from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.publish.form import check_types
 from ktk_engine.publish.iceberg.field_ids import paths_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key, validate_key
@@ -171,20 +172,22 @@ def _check(state: IcebergState) -> None:
     found = state.metadata
     if not (found["table-uuid"] and state.schema and state.spec):
         raise ValueError("it does not say what table it is of")
-    for name in _NUMBERS:
-        int(found[name])
-    dict(found.get("properties") or {})
+    check_types(found, dict.fromkeys(_NUMBERS, int))
+    check_types({"properties": found.get("properties") or {}}, {"properties": dict})
     for schema in found["schemas"]:
+        check_types(schema, {"schema-id": int})
         paths_of(schema["fields"])
     for spec in found["partition-specs"]:
+        check_types(spec, {"spec-id": int})
         for item in spec["fields"]:
-            int(item["source-id"]), int(item["field-id"]), str(item["name"]), item["transform"]
+            check_types(item, {"source-id": int, "field-id": int, "name": str, "transform": str})
     for item in state.snapshots:
-        int(item["snapshot-id"])
+        check_types(item, {"snapshot-id": int})
         said = item.get("summary", {})
         if SNAPSHOT in said:  # it may stay
-            int(item["schema-id"]), int(item["timestamp-ms"]), item["manifest-list"].strip()
-            validate_key(said[SNAPSHOT]), said[SHA256].strip()
+            check_types(item, {"schema-id": int, "timestamp-ms": int, "manifest-list": str})
+            check_types(said, {SHA256: str})
+            validate_key(said[SNAPSHOT])
 
 
 def _hint(store: ObjectStore, uuid: str) -> int:

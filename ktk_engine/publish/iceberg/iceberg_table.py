@@ -89,8 +89,7 @@ class IcebergTable:
         schemas = _in_order(known, present.schema)
         ids = FieldIds(known.get("last-column-id", 0))
         fields = ids.of_columns(columns, (f for schema in schemas for f in schema["fields"]))
-        keys, last = wanted.snapshot.partition_keys, known.get("last-partition-id", 999)
-        spec, last = fields_with_keys(keys, fields, known, last)
+        spec, last = fields_with_keys(wanted.snapshot.partition_keys, fields, known)
         snapshots = kept_snapshots(present, wanted, fields)
         mapping = _with_earlier(name_mapping(fields), snapshots, known, schemas)
         if has_twins(mapping):

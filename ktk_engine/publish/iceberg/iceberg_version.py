@@ -67,14 +67,15 @@ class IcebergVersion:
     def _snapshot(self) -> NewSnapshot:
         known = self.present.metadata
         parent = self.present.snapshot.get("snapshot-id")
-        sequence = int(known.get("last-sequence-number", 0)) + 1
+        sequence = known.get("last-sequence-number", 0) + 1
         return NewSnapshot(secrets.randbits(62) + 1, sequence, parent)
 
     @cached_property
     def _time(self) -> int:
         """Now, in milliseconds since 1970, and later than the version before."""
         now = int(self.wanted.now.timestamp() * 1000)
-        return max(now, int(self.present.metadata.get("last-updated-ms", 0)) + 1)
+        before: int = self.present.metadata.get("last-updated-ms", 0)
+        return max(now, before + 1)
 
     @cached_property
     def _schema(self) -> dict[str, Any]:

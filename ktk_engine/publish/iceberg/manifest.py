@@ -15,6 +15,7 @@ from typing import Any
 
 from ktk_engine.errors import FormatError, InvalidKeyError, PublishError, StoreError
 from ktk_engine.extras import need
+from ktk_engine.publish.form import check_types
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
 from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
@@ -29,6 +30,7 @@ _COUNTED = (
     "sequence_number",
     "added_snapshot_id",
 )
+_OF_FILE = {"file_path": str, "record_count": int, "partition": dict}
 _NUMBERS = re.compile(r"\.(\d+)-(\d+)\.avro$")
 
 Entry = dict[str, Any]  # a record of a manifest
@@ -124,7 +126,7 @@ def read_entries(addresses: Addresses, manifest: Listed) -> list[Entry]:
             for name in ("sequence_number", "file_sequence_number"):
                 if entry[name] is None:
                     entry[name] = manifest["sequence_number"]
-            _check_types(entry["data_file"], file_path=str, record_count=int, partition=dict)
+            check_types(entry["data_file"], _OF_FILE)
     return entries
 
 
@@ -136,7 +138,7 @@ def read_list(addresses: Addresses, path: str) -> list[Listed]:
     with _damage(path):
         found = _read(addresses, path)
         for item in found:
-            _check_types(item, manifest_path=str, **dict.fromkeys(_COUNTED, int))
+            check_types(item, {"manifest_path": str, **dict.fromkeys(_COUNTED, int)})
     return found
 
 
@@ -149,12 +151,6 @@ def _damage(path: str) -> Iterator[None]:
         if isinstance(error, StoreError) and not isinstance(error, InvalidKeyError):
             raise
         raise FormatError(f"{path} is damaged: {error!r}") from error
-
-
-def _check_types(record: Mapping[str, Any], **types: type) -> None:
-    for name, kind in types.items():
-        if not isinstance(record[name], kind):
-            raise TypeError(f"{name} is {record[name]!r}")
 
 
 def living_files(manifest: Listed) -> int:

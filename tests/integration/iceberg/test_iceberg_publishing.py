@@ -225,7 +225,7 @@ def test_what_another_engine_committed_is_noticed_and_taken_back(store):
     face = published(store, "iceberg")
     append(face, 3)
     written_by_another(store)
-    assert "has no version of this library" in problem(store)
+    assert "has nothing that this library published" in problem(store)
     assert "t/metadata" in check(store, "t").problems[0].file
     append(face, 4)
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")

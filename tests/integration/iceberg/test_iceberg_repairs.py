@@ -98,7 +98,8 @@ def test_a_damaged_file_is_named_and_written_anew(store, files, damage):
     append(face, 3)
     for file in files(store):
         file.write_bytes(DAMAGE[damage](file.read_bytes()))
-    assert f"{files(store)[0].name[:4]}" in problem(store) and "is damaged" in problem(store)
+    said = problem(store)
+    assert "is damaged" in said and any(file.name in said for file in files(store))
     if files is lists:
         append(face, 4)
     else:
@@ -134,6 +135,10 @@ def test_any_flipped_byte_is_damage_or_not_noticed(store):
         {"partition-specs": [{"spec-id": 0, "fields": [3]}]},
         {"last-partition-id": None},
         {"last-column-id": "x"},
+        {"last-column-id": "7"},
+        {"last-partition-id": "1000"},
+        {"properties": [["a", "b"]]},
+        {"schemas": [{"schema-id": "0", "fields": []}]},
         {"current-snapshot-id": 77},
         {"properties": {}},
         {"properties": None},
@@ -230,7 +235,6 @@ def test_a_full_rewrite_is_no_append(store):
     face = published(store, "iceberg")
     append(face, 3)
     face.table("t").delete("x = 1")
-    lists(store)[0].write_bytes(b"")
     for file in lists(store):
         file.write_bytes(b"")
     append(face, 4)
@@ -253,7 +257,8 @@ def test_a_clean_up_keeps_files_of_a_version_whose_writer_lives(store):
     done = run_cleanup(store, scope_of("t"), NOTHING)
     assert not done.warning
     assert 3 in time_travels(store)
-    assert sorted(face.table("t").at(version=3).query().to_arrow(engine="local")["x"].to_pylist())
+    earlier = face.table("t").at(version=3).query().to_arrow(engine="local")
+    assert sorted(earlier["x"].to_pylist()) == [1, 2, 3]
     face.write_table("t", pa.table({"x": [6], "s": ["z"]}), "overwrite")
     assert time_travels(store)[-1] == 7
     assert (numbers(store), problem(store)) == ([6], "")

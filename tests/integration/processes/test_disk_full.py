@@ -56,5 +56,5 @@ def test_a_disk_that_is_really_full(tmp_path):
         pytest.skip("this user may not mount a disk")
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()  # of what was committed with the last free bytes
-    assert all("is committed, but not published yet" in line for line in said), done.stderr
+    assert all("is committed, but not published" in line for line in said), done.stderr
     print(done.stdout)
