@@ -34,9 +34,9 @@ def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[s
     Iceberg cannot express, or whose values some readers would misread.
     """
     names = snapshot.schema.names
-    fields, problems = [], [*names_alike(names, "Iceberg")]
+    fields = []
+    problems = [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema, schemas)]
     comments = snapshot.comments.columns
-    problems += _paths_alike(snapshot.schema, schemas)
     for field in snapshot.schema:
         try:
             kind = _column_type(snapshot, schemas, field)
@@ -102,15 +102,14 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
     for parts in _paths((field.name, field.type) for field in schema):
         other = seen.setdefault(".".join(parts).lower(), parts)
         if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
-            column, path = parts[0], ".".join(parts)
-            yield f"column {column}: Iceberg takes {path} for {_shown(other)}. Rename one"
+            yield f"{_shown(parts)}: Iceberg takes it for {_shown(other)}. Rename one"
     known = {".".join(parts): parts for parts in seen.values()}
     gone = (item for file in stored for item in file if item.name not in schema.names)
     for parts in _paths((field.name, field.type) for field in gone):
-        if known.setdefault(".".join(parts), parts) != parts:
+        if (other := known.setdefault(".".join(parts), parts)) != parts:
             yield (
-                f"files still have a dropped column {parts[0]}, and Iceberg takes "
-                f"{'.'.join(parts)} for a field by that path. Rewrite them: rebuild the dataset"
+                f"files still have {_shown(parts)}, which was dropped, and Iceberg takes it for "
+                f"{_shown(other)}. Rewrite them: rebuild the dataset"
             )
 
 
