@@ -28,6 +28,7 @@ DAMAGE = (
     MemoryError,
     OSError,
     OverflowError,
+    RecursionError,
     TypeError,
     ValueError,
 )

@@ -106,7 +106,7 @@ def read_manifest(project_folder: Path) -> Manifest | None:
             if uuid:
                 schemas.setdefault(str(node["schema"]), {})[uuid] = unique_id
         generated = datetime.fromisoformat(metadata["generated_at"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     known = {schema: ProjectNodes(project, found) for schema, found in schemas.items()}
     return Manifest(project, generated, known)

@@ -126,7 +126,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
             _, state.commit = _mark(head)
     except ObjectNotFoundError as error:
         state.broken = str(error)
-    except (*DAMAGE, LookupError, RecursionError) as error:
+    except (*DAMAGE, LookupError) as error:
         if isinstance(error, KtkError):
             raise
         state.broken = f"an entry or checkpoint is damaged: {error}"
@@ -207,5 +207,5 @@ def _mark(line: bytes) -> tuple[int, str]:
     try:
         mark = json.loads(line)["commitInfo"][_MARK]
         return int(mark["version"]), str(mark["commit"])
-    except (ValueError, KeyError, TypeError):
+    except DAMAGE:
         return 0, ""  # written by another program

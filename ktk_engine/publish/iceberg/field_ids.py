@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, parts_of, widest
 
@@ -111,7 +112,7 @@ def parse_mapping(text: Any, last: int) -> list[Mapped]:
     try:
         found: list[Mapped] = json.loads(text)
         _check_mapping(found, last)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+    except (*DAMAGE, LookupError):
         return []
     return found
 

@@ -161,7 +161,7 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
         _check(state)
-    except (*DAMAGE, LookupError, RecursionError, InvalidKeyError) as error:
+    except (*DAMAGE, LookupError, InvalidKeyError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
         return IcebergState(version, hint=hint, broken=said)
     return state

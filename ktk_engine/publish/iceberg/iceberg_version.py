@@ -199,7 +199,10 @@ class IcebergVersion:
             data = self.wanted.store.get(metadata_key(self._uuid, self.present.version))
         except ObjectNotFoundError:
             return False
-        return bool(json.loads(data) == self.present.metadata)
+        try:
+            return bool(json.loads(data) == self.present.metadata)
+        except DAMAGE:
+            return False
 
     def take_back(self) -> None:
         """See `NextVersion.take_back`."""
@@ -251,5 +254,5 @@ def _current_snapshot(store: ObjectStore, key: str) -> object:
     """The snapshot that a version of the metadata shows; None if it shows none."""
     try:
         return json.loads(store.get(key))["current-snapshot-id"]
-    except (*DAMAGE, RecursionError, ObjectNotFoundError):
+    except (*DAMAGE, ObjectNotFoundError):
         return None
