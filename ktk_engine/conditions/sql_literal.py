@@ -6,6 +6,7 @@ import datetime
 import math
 import re
 import zoneinfo
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -23,6 +24,7 @@ from ktk_engine.types.type_class import normalize
 
 # Beyond this no class holds the number, and writing its digits would take forever.
 _LARGEST_EXPONENT = 400
+_LARGEST_EXACT = 2**53  # below it, doubles tell all integers apart
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
@@ -98,15 +100,19 @@ def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str
     return value.text
 
 
-def _number(text: str) -> Fraction:
-    """Read a number, exactly."""
+def _number(text: str) -> Fraction | float:
+    """Read a number exactly; one with an exponent is a double in Spark, as soon as that matters."""
     try:
         number = Decimal(text)
     except InvalidOperation as error:
         raise ConditionError(f"`{text}` is not a number") from error
     if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
         raise ConditionError(f"`{text}` is out of the range of every class")
-    return Fraction(number)
+    exact = Fraction(number)
+    if "e" in text.lower() and abs(exact) >= _LARGEST_EXACT:
+        with suppress(OverflowError):  # the column refuses it
+            return float(exact)
+    return exact
 
 
 def _double(text: str) -> float:

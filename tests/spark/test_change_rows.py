@@ -88,6 +88,24 @@ def test_rows_are_updated(spark, sql, store, target):
     assert set(content(sql).values()) == {None}
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = 9007199254740992e0", "id in (1, 9007199254740993E0)", "id > -9007199254740993e0",
+        "id < 9.223372036854775e18", "m = 9007199254740993e0", "id = 1e2 or m >= 1e2",
+    ],
+)  # fmt: skip
+def test_numbers_with_an_exponent_are_doubles(spark, sql, store, condition):
+    near = [n + sign * 2**53 for n in range(-3, 4) for sign in (-1, 1)]
+    values = ", ".join(f"({n}L, cast({n} as decimal(38,0)))" for n in [*near, 1, 100, 2**63 - 600])
+    frame = spark.sql(f"select * from values {values} as t(id, m)")
+    build(store, frame, Target("t"))
+    expected = {row.id for row in frame.where(f"not ({condition})").collect()}
+    run(sql, store, f"delete from an.t where {condition}")
+    assert {row.id for row in sql.sql("select id from an.t").collect()} == expected
+    assert {row.id for row in sql.sql(f"select id from an.t where {condition}").collect()} == set()
+
+
 def test_subqueries_of_deletes_and_updates(spark, sql, store):
     build(store, rows(spark, 0, 20), TABLE)
     build(store, spark.sql("select * from values (1L), (2L), (null) as t(id)"), Target("gone"))
