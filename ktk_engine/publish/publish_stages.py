@@ -83,7 +83,7 @@ def _what_stands(publications: Sequence[_Publication]) -> str:
     names = ", ".join(str(item.scope) for item in found)
     if found and len(found) == len(publications):
         return f" All cubes and tables of the staged run are committed and stay so: {names}."
-    return f" Of the staged run, only this was published before: {names}." if found else ""
+    return f" Of the staged run, only this is committed: {names}." if found else ""
 
 
 def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None:
