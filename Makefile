@@ -91,7 +91,7 @@ RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/te
 	tests/integration/kartothek/test_verbs_beside_kartothek.py tests/integration/random \
 	$(addprefix tests/spark/test_, local_engine.py local_sql.py query_usages.py random_changes.py random_cubes.py \
 	random_executors.py random_literals.py random_statements.py random_writes.py survival.py) \
-	tests/unit/files tests/unit/local tests/unit/write/test_build_table.py
+	tests/unit
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default

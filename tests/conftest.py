@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 pytest_plugins = ["tests.support.fixtures", "tests.servers.fixtures"]
@@ -16,6 +17,10 @@ pytest_plugins = ["tests.support.fixtures", "tests.servers.fixtures"]
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+
+# The same commit passes or fails each time. `make test-random` asks for other examples.
+hypothesis.settings.register_profile("same", derandomize="KTK_EXAMPLES" not in os.environ)
+hypothesis.settings.load_profile("same")
 
 # A job in a shell's background ignores interrupts and so would every child that a test
 # interrupts.

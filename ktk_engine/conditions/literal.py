@@ -172,11 +172,13 @@ def _own_scalar(column: str, value: object) -> pa.Scalar:
     """Give a value its own class, for a column without one."""
     if isinstance(value, Fraction):
         value = int(value) if value.denominator == 1 else float(value)
+    if isinstance(value, int) and not _INT64[0] <= value <= _INT64[1]:
+        value = Decimal(value)
     try:
         scalar = pa.scalar(value)
         return scalar.cast(normalize(scalar.type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ConditionError(f"Column `{column}` cannot be compared with {value!r}") from error
+        raise refusal(column, pa.null(), value) from error
 
 
 def _always(column: str, container: pa.DataType, result: bool) -> Condition:

@@ -68,6 +68,7 @@ def test_values_of_the_class(t: pa.DataType, value: Any, expected: Any) -> None:
         (pa.timestamp("us"), pd.Timestamp("2020-01-01 00:00:00.000000001")),
         (pa.decimal128(5, 2), 1.5), (pa.decimal128(5, 2), Decimal("1.005")),
         (pa.list_(pa.int8()), [1]), (pa.time32("s"), "01:02"), (pa.null(), object()),
+        (pa.null(), 10**80),
     ],
 )  # fmt: skip
 def test_values_of_another_class(t: pa.DataType, value: Any) -> None:

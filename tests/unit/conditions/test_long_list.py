@@ -64,6 +64,7 @@ def _outcome(sql):
 
 @settings(max_examples=400, deadline=None)
 @given(_SQL)
+@example("n in (9223372036854775808)")
 @example("i in (1,2) and s in ('a', 'b')")
 @example("i in (1, 2) and i in (3, 4) or u not in (-5, 6)")
 @example("s in ('i in (1, 2)', 'x')")
