@@ -55,6 +55,11 @@ class DatasetState:
         return self.entry is not None or bool(self.foreign) or self.staged
 
     @property
+    def is_as_committed(self) -> bool:
+        """Whether the log has it, and no other program has made or changed its document."""
+        return self.entry is not None and not (self.problem or self.foreign)
+
+    @property
     def error(self) -> type[KtkError]:
         """The class of error that its problem is raised as."""
         return UnsupportedFormatError if self.unsupported else ForeignWriterError

@@ -106,6 +106,11 @@ class State:
         self._read_ahead(wanted)
         return {uuid: self.snapshot(uuid) for uuid in wanted}
 
+    @property
+    def changed_by_others(self) -> list[str]:
+        """The datasets that other programs have made or changed."""
+        return [uuid for uuid, item in self.datasets.items() if not item.is_as_committed]
+
     def with_staged(self, snapshots: Mapping[str, Snapshot | None]) -> State:
         """The scope as it would be after uncommitted changes; None removes a dataset."""
         datasets, loaded = dict(self.datasets), dict(self._snapshots)

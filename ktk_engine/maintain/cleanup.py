@@ -137,7 +137,7 @@ def run_cleanup(
             if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)
     else:  # a writer that was killed or failed may have left its commit unpublished
-        warning = publish_head(store, scope)
+        warning = publish_head(store, scope).warning
     if not warning:
         store.delete([info.key for info in garbage.unfinished])
         store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])

@@ -125,7 +125,7 @@ def _noted(removal: Removal) -> State:
     newest = resolve(state.store, state.scope)
     for uuid in removal.datasets:
         item = newest.datasets.get(uuid)
-        if item is None or item.foreign or item.problem:
+        if item is None or not item.is_as_committed:
             raise CommitConflictError(
                 f"Dataset {uuid} of {state.store.url} was changed meanwhile. Nothing was removed. "
                 "Run it again."
@@ -138,7 +138,7 @@ def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChan
 
     Raises a `KtkError` for an unreadable document, whose content would be lost.
     """
-    if not (item.foreign or item.problem) or (item.problem and not item.document):
+    if item.is_as_committed or (item.problem and not item.document):
         return None if item.is_readable else _refuse(item.error(item.problem))
     before = None
     if item.entry is not None:

@@ -28,7 +28,7 @@ from ktk_engine.log.version import tags_of
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
 from ktk_engine.messages import Message, Remedy, joined
-from ktk_engine.publish.publish import publish, publish_each
+from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 
@@ -135,7 +135,7 @@ def _switch_over(plan: RenamePlan, history: Mapping[str, str]) -> str:
     state, store = plan.state, plan.state.store
     if _is_taken(store, state.scope, plan.new):
         raise CommitConflictError(f"{plan.new} was given to another relation meanwhile.")
-    behind = publish_each(store, plan.scope)
+    behind = publish_head(store, plan.scope)
     if behind.documents:
         raise StoreError(Message(f"{plan.new} is ", behind.documents, "."))
     return joined("; ", filter(None, (behind.others, _remove(state, history))))
@@ -168,7 +168,7 @@ def _is_copy(there: State, state: State) -> bool:
     if there.head is None or state.head is None:
         return False
     both = (*there.datasets.values(), *state.datasets.values())
-    if any(item.foreign or item.problem for item in both):
+    if not all(item.is_as_committed for item in both):
         return False
     return there.head.history.get(_FROM) == _identity(state)
 

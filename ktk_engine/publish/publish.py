@@ -74,13 +74,8 @@ def publish(done: Committed) -> Committed:
     return replace(done, warning=behind.warning, state=state)
 
 
-def publish_head(store: ObjectStore, scope: LogScope) -> str:
-    """Bring the published forms of a scope up to its head; returns a warning, as `publish` does."""
-    return publish_each(store, scope).warning
-
-
-def publish_each(store: ObjectStore, scope: LogScope) -> Behind:
-    """Do what `publish_head` does; returns which forms are behind."""
+def publish_head(store: ObjectStore, scope: LogScope) -> Behind:
+    """Bring the published forms of a scope up to its head; returns why some are behind."""
     return _publish(store, scope, None, None, (), ())[0]
 
 
@@ -120,7 +115,7 @@ def _publish(
     if state is not None:
         if known is None:
             with _as_warning(scope, others, "perhaps not published in other formats"):
-                state.snapshots_except(_unreadable(state))
+                state.snapshots_except(state.changed_by_others)
         with _as_warning(scope, others, "not published in other formats yet"):
             others.append(publish_forms(state, expired_keys))
     return Behind(_all(documents), _all(others)), state
@@ -141,12 +136,6 @@ def _as_warning(scope: LogScope, warnings: list[str], how: str) -> Iterator[None
 
 def _all(warnings: Iterable[str]) -> Message:
     return joined("; ", filter(None, warnings))
-
-
-def _unreadable(state: State) -> list[str]:
-    """The datasets that other programs made or changed."""
-    items = state.datasets.items()
-    return [uuid for uuid, item in items if item.entry is None or item.problem or item.foreign]
 
 
 def _publish_removals(state: State) -> State:
@@ -232,7 +221,7 @@ def _is_ours(state: State, uuid: str) -> bool:
     """Whether a dataset's document says what the log has: it was published or taken over."""
     assert state.head is not None
     item, adopted = state.datasets[uuid], state.head.datasets[uuid].adopted
-    if item.problem or item.foreign:
+    if not item.is_as_committed:
         return False
     if item.stamp is not None or not adopted:
         return item.stamp is not None
@@ -260,7 +249,7 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
     """
     assert state.head is not None
     entry, found = state.head.datasets.get(uuid), state.datasets.get(uuid)
-    if entry is None or found is None or found.problem or found.foreign:
+    if entry is None or found is None or not found.is_as_committed:
         return state
     version = wanted_version(state.head, uuid)
     if found.stamp is not None and found.stamp.version >= version and not anew:

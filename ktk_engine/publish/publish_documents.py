@@ -48,7 +48,7 @@ def publish_documents(
         )
     changed = [uuid for uuid in owners if snapshots[uuid].has_documents != wanted]
     if not changed:
-        return publish_head(store, state.scope)
+        return publish_head(store, state.scope).warning
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         if base is None:

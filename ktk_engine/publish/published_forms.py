@@ -52,7 +52,7 @@ def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
 
 def _known_forms(state: State) -> Iterator[tuple[str, Form]]:
     for uuid, item in state.datasets.items():
-        if item.entry is None or item.problem or item.foreign:
+        if item.entry is None or not item.is_as_committed:
             continue
         snapshot = state.known.get(item.entry.snapshot)
         for form in forms_of(snapshot) if snapshot is not None else ():
@@ -95,7 +95,7 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
             if not _is_published(form, state, uuid):
                 return -1  # removed meanwhile, or stopped
         item = state.datasets[uuid]
-        if item.entry is None or item.problem or item.foreign:
+        if not item.is_as_committed:
             raise PublishError(item.problem or "another program has just changed it")
         wanted = form.next_version(Wanted.of(state, uuid, expired_keys), present)
         if wanted is None:

@@ -88,10 +88,11 @@ def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataT
     """
     name = field.name
     stored = dict.fromkeys(s.field(name).type for s in schemas if s.get_field_index(name) >= 0)
-    if pat.is_null(field.type) or any(pat.is_null(unwrap(t)) for t in stored):
+    if any(_lacks_type(t) for t in (field.type, *stored)):
+        part = "a part of it" if is_nested(field.type) else "it"
         raise Inexpressible(
-            "files have no type for it, as it had no value when they were written. Cast it to a "
-            "type, and rebuild the dataset"
+            f"files have no type for {part}, as there was no value when they were written. Cast it "
+            "to a type, and rebuild the dataset"
         )
     if others := [t for t in stored if class_name(t) != class_name(field.type)]:
         raise Inexpressible(
@@ -99,6 +100,20 @@ def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataT
             "them: rebuild the dataset"
         )
     return list(stored)
+
+
+def _lacks_type(t: pa.DataType) -> bool:
+    """Whether a type is or holds that of columns without values."""
+    t = unwrap(t)
+    return pat.is_null(t) or any(_lacks_type(t.field(at).type) for at in range(t.num_fields))
+
+
+def in_other_unit(t: pa.DataType, title: str) -> Inexpressible:
+    """The reason why times in another unit than microseconds cannot be published."""
+    return Inexpressible(
+        f"files hold {t}, and {title} has microseconds. Cast it to microseconds, and rebuild the "
+        "dataset"
+    )
 
 
 def different_types(stored: Iterable[pa.DataType]) -> Inexpressible:

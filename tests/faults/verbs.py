@@ -129,7 +129,7 @@ def _cleanup(store: ObjectStore, verb: Verb) -> None:
 
 
 def _publish(store: ObjectStore, verb: Verb) -> None:
-    warning = publish_head(store, resolve(store, scope_of(verb.uuid)).scope)
+    warning = publish_head(store, resolve(store, scope_of(verb.uuid)).scope).warning
     if warning:
         raise StoreError(warning)
 

@@ -15,12 +15,16 @@ ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 VERBS = ("append", "overwrite", "publish", "remove")
 
 
-def published(store, *formats: str) -> Store:
+def published(store, *formats: str, rows: pa.Table = ROWS, **layout: object) -> Store:
     """Write and publish the table; gives the library's face of the store."""
     face = Store.of(store)
-    face.write_table("t", ROWS)
+    face.write_table("t", rows, **layout)
     publish_datasets(store, "t", formats=formats)
     return face
+
+
+def url_of(store) -> str:
+    return str(store.root / "t")
 
 
 def append(face: Store, value: int) -> None:

@@ -30,7 +30,7 @@ def stageable(store: StagedStore, base: State, change_set: ChangeSet) -> ChangeS
                 )
             )
     removes = any(change.rebase is None for change in change_set.changes)
-    if removes and any(item.foreign or item.problem for item in base.datasets.values()):
+    if removes and base.changed_by_others:
         raise ConfigurationError(
             Message(
                 f"{scope}: another program changed it, and a staged run cannot remove anything "

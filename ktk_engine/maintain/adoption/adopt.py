@@ -200,7 +200,7 @@ def run_adoption(
 
 def _is_to_adopt(item: DatasetState) -> bool:
     """Whether another program changed it, or left files that are not described yet."""
-    return bool(item.foreign or item.problem) or (item.entry is not None and _is_vague(item.entry))
+    return not item.is_as_committed or (item.entry is not None and _is_vague(item.entry))
 
 
 def _is_vague(entry: DatasetEntry) -> bool:
@@ -218,7 +218,7 @@ def _change(state: State, item: AdoptedDataset, commit_id: str) -> DatasetChange
 
 
 def _find(state: State, item: DatasetState) -> _Found:
-    if not (item.foreign or item.problem):
+    if item.is_as_committed:
         snapshot = state.snapshot(item.uuid)
         return _Found(item, snapshot, snapshot)
     key, document = _document(state, item)

@@ -55,7 +55,7 @@ def plan_restoration(
 ) -> Restoration:
     """Find what would change, and check that every file is there; see `restore`."""
     state = find_scope(store, name, removed=True)
-    if changed := [uuid for uuid, item in state.datasets.items() if item.foreign or item.problem]:
+    if changed := state.changed_by_others:
         raise ConsistencyError(
             Message(
                 f"Another program changed {', '.join(changed)}, so that not all of it could be "

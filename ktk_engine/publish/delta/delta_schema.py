@@ -16,6 +16,7 @@ from ktk_engine.publish.stored_types import (
     PLAIN_TYPES,
     Inexpressible,
     different_types,
+    in_other_unit,
     names_alike,
     refuse_large,
     schemas_in_use,
@@ -162,9 +163,7 @@ def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
 
 def _timestamp(t: pa.TimestampType) -> str:
     if t.unit != "us":
-        raise Inexpressible(
-            f"files hold {t}, and Delta has microseconds. Rewrite them: rebuild the dataset"
-        )
+        raise in_other_unit(t, "Delta")
     return NTZ if t.tz is None else "timestamp"
 
 

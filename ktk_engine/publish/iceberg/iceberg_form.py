@@ -50,7 +50,8 @@ class IcebergForm:
         state = read_metadata(wanted.store, wanted.snapshot.uuid)
         if state.broken or state.version != state.hint or state.mark != wanted.mark:
             return False
-        return kept_snapshots(state, wanted, state.schema["fields"]) == state.snapshots
+        addresses, fields = addresses_of(wanted, state), state.schema["fields"]
+        return kept_snapshots(wanted, state, addresses, fields) == state.snapshots
 
     def read(self, store: ObjectStore, uuid: str) -> IcebergState:
         """See `Form.read`."""
@@ -61,7 +62,7 @@ class IcebergForm:
         assert isinstance(present, IcebergState)
         need_avro()
         table = IcebergTable.of(wanted, present)
-        if not table.is_new and _files_differ(wanted, present):
+        if not table.is_new and _files_differ(table, present):
             kept = [item for item in table.snapshots if item != present.snapshot]
             table = replace(table, snapshots=kept, is_new=True, continues=False)
         if not table.is_new and table.says(present):
@@ -89,7 +90,7 @@ class IcebergForm:
         assert isinstance(present, IcebergState)
         need_avro()
         table = IcebergTable.of(wanted, present)
-        if problem := _files_differ(wanted, present):
+        if problem := _files_differ(table, present):
             return problem
         if not table.says(present):
             return "another program changed columns or settings in its Iceberg metadata"
@@ -114,10 +115,10 @@ class IcebergForm:
 ICEBERG = IcebergForm()
 
 
-def _files_differ(wanted: Wanted, present: IcebergState) -> str:
+def _files_differ(table: IcebergTable, present: IcebergState) -> str:
     """How the files that the metadata names differ from those of the dataset."""
-    addresses = addresses_of(wanted, present)
-    if present.metadata["location"] != addresses.address(wanted.snapshot.uuid):
+    addresses, snapshot = table.addresses, table.wanted.snapshot
+    if present.metadata["location"] != addresses.address(snapshot.uuid):
         return f"its Iceberg metadata names files in {present.metadata['location']}"
     try:
         listed = list(named_files(addresses, present.snapshot["manifest-list"]))
@@ -126,7 +127,7 @@ def _files_differ(wanted: Wanted, present: IcebergState) -> str:
     except FormatError as error:
         return str(error)
     found = set(listed)
-    right = {addresses.address(key) for key in wanted.snapshot.file_column("key").to_pylist()}
+    right = {addresses.address(key) for key in snapshot.file_column("key").to_pylist()}
     if len(listed) != len(found):
         return f"its manifests name {counted(len(listed) - len(found), 'file')} twice"
     if found == right:

@@ -16,6 +16,7 @@ from ktk_engine.publish.stored_types import (
     PLAIN_TYPES,
     Inexpressible,
     different_types,
+    in_other_unit,
     names_alike,
     refuse_large,
     stored_types,
@@ -26,6 +27,18 @@ from ktk_engine.types.type_class import class_name, is_list, unwrap
 IcebergType: TypeAlias = str | dict[str, Any]
 Path: TypeAlias = tuple[str, ...]  # names of a column, its field, the field's field
 
+# Iceberg's metadata columns: readers fill them themselves (iceberg-rust), or refuse a table with a
+# column of such a name (Spark, Trino).
+RESERVED = (
+    "_deleted",
+    "_file",
+    "_last_updated_sequence_number",
+    "_partition",
+    "_pos",
+    "_row_id",
+    "_spec_id",
+)
+
 
 def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[str, Any]]:
     """A dataset's columns as fields of an Iceberg schema, without ids.
@@ -34,8 +47,12 @@ def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[s
     Iceberg cannot express, or whose values some readers would misread.
     """
     names = snapshot.schema.names
+    reserved = [name for name in names if name in RESERVED]
+    problems = [
+        f"column {name}: Iceberg keeps this name for itself. Rename it" for name in reserved
+    ]
+    problems += [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema, schemas)]
     fields = []
-    problems = [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema, schemas)]
     comments = snapshot.comments.columns
     for field in snapshot.schema:
         try:
@@ -201,9 +218,7 @@ def _integer(t: pa.DataType, top: bool) -> str:
 
 def _in_microseconds(t: pa.DataType) -> str:
     if t.unit != "us":
-        raise Inexpressible(
-            f"files hold {t}, and Iceberg has microseconds. Rewrite them: rebuild the dataset"
-        )
+        raise in_other_unit(t, "Iceberg")
     if pat.is_time(t):
         return "time"
     return "timestamp" if t.tz is None else "timestamptz"

@@ -40,7 +40,10 @@ def addresses_of(wanted: Wanted, present: IcebergState) -> Addresses:
 
 
 def kept_snapshots(
-    present: IcebergState, wanted: Wanted, fields: Sequence[Mapping[str, Any]]
+    wanted: Wanted,
+    present: IcebergState,
+    addresses: Addresses,
+    fields: Sequence[Mapping[str, Any]],
 ) -> list[Mapping[str, Any]]:
     """The snapshots that stay: all that readers can still use, as this library published them.
 
@@ -48,7 +51,7 @@ def kept_snapshots(
     mapping of the table gives names in files the ids that their schemas have.
     """
     known = present.metadata
-    if known.get("location") != addresses_of(wanted, present).address(wanted.snapshot.uuid):
+    if known.get("location") != addresses.address(wanted.snapshot.uuid):
         return []  # it was moved
     specs = {str(s["spec-id"]) for s in usable_specs(known.get("partition-specs") or (), fields)}
     schemas = {schema["schema-id"]: schema["fields"] for schema in known.get("schemas") or ()}
@@ -90,13 +93,13 @@ class IcebergTable:
         ids = FieldIds(known.get("last-column-id", 0))
         fields = ids.of_columns(columns, (f for schema in schemas for f in schema["fields"]))
         spec, last = fields_with_keys(wanted.snapshot.partition_keys, fields, known)
-        snapshots = kept_snapshots(present, wanted, fields)
+        addresses = addresses_of(wanted, present)
+        snapshots = kept_snapshots(wanted, present, addresses, fields)
         mapping = _with_earlier(name_mapping(fields), snapshots, known, schemas)
         if has_twins(mapping):
             snapshots, mapping = [], name_mapping(fields)
         for stored in files:
             mapping = ids.of_files(mapping, ((field.name, field.type) for field in stored))
-        addresses = addresses_of(wanted, present)
         is_here = known.get("location") == addresses.address(wanted.snapshot.uuid)
         is_new = present.mark != wanted.mark or present.snapshot not in snapshots
         same = is_here and spec == present.spec.get("fields") and not ids.retyped

@@ -118,7 +118,7 @@ def read_entries(addresses: Addresses, manifest: Listed) -> list[Entry]:
     Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     path: str = manifest["manifest_path"]
-    with _damage(path):
+    with _as_format_error(path):
         entries = [entry for entry in _read(addresses, path) if entry["status"] != DELETED]
         for entry in entries:
             if entry["snapshot_id"] is None:
@@ -135,7 +135,7 @@ def read_list(addresses: Addresses, path: str) -> list[Listed]:
 
     Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
-    with _damage(path):
+    with _as_format_error(path):
         found = _read(addresses, path)
         for item in found:
             check_types(item, {"manifest_path": str, **dict.fromkeys(_COUNTED, int)})
@@ -143,7 +143,7 @@ def read_list(addresses: Addresses, path: str) -> list[Listed]:
 
 
 @contextmanager
-def _damage(path: str) -> Iterator[None]:
+def _as_format_error(path: str) -> Iterator[None]:
     """Turn errors of reading a file into a `FormatError`: Avro's readers raise any."""
     try:
         yield

@@ -87,6 +87,8 @@ def test_a_table_without_local_timestamps_needs_no_table_feature(tmp_path):
         (pa.array([[1]], pa.list_(pa.uint32())), "whether all values of the uint32 in it fit"),
         (pa.array([{"a b": 1}]), "the name a b of its field"),
         (pa.nulls(1), "files have no type for it"),
+        (pa.array([[None]]), "for a part of it.*Cast it to a type"),
+        (pa.array([1], pa.timestamp("ms")), "timestamp.ms., and Delta has microseconds. Cast it"),
     ],
 )
 def test_what_delta_cannot_say_is_refused_before_anything_is_written(tmp_path, values, reason):

@@ -44,15 +44,19 @@ from tests.support.documents import (
     render_document,
 )
 from tests.support.kartothek import kartothek, needs_kartothek
-from tests.support.published_table import ROWS, VERBS, append, killed, problem, published
+from tests.support.published_table import (
+    ROWS,
+    VERBS,
+    append,
+    killed,
+    problem,
+    published,
+    url_of,
+)
 from tests.support.queries import dataset_schema
 from tests.support.stores import fail
 
 NOW = Retention(timedelta(0), 1)
-
-
-def url_of(store):
-    return str(store.root / "t")
 
 
 def numbers(store):

@@ -15,7 +15,7 @@ from pyiceberg_core.datafusion import IcebergDataFusionTable
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that it has no other
 
 
-def newest(url: str) -> str:
+def newest_file(url: str) -> str:
     """The metadata that readers of a folder take: the version that its hint names."""
     folder = Path(url) / "metadata"
     version = (folder / "version-hint.text").read_text()
@@ -29,13 +29,13 @@ def by_pyiceberg(url: str) -> pa.Table:
 
 def by_polars(url: str) -> pa.Table:
     """The rows, as Polars reads them."""
-    return pl.scan_iceberg(newest(url), reader_override="native").collect().to_arrow()
+    return pl.scan_iceberg(newest_file(url), reader_override="native").collect().to_arrow()
 
 
 def by_rust(url: str) -> pa.Table:
     """The rows, as iceberg-rust reads them, with DataFusion."""
     context = SessionContext()
-    table = IcebergDataFusionTable(["d", "t"], newest(url), file_io_properties={})
+    table = IcebergDataFusionTable(["d", "t"], newest_file(url), file_io_properties={})
     context.register_table("t", table)
     return context.sql("select * from t").to_arrow_table()
 
@@ -45,7 +45,7 @@ READERS = {"pyiceberg": by_pyiceberg, "iceberg-polars": by_polars, "iceberg-rust
 
 def filtered(url: str, column: str, value: object) -> dict[str, pa.Table]:
     """The rows with one value in a column, each reader pruning files in its own way."""
-    table, lazy = StaticTable.from_metadata(f"file://{url}"), pl.scan_iceberg(newest(url))
+    table, lazy = StaticTable.from_metadata(f"file://{url}"), pl.scan_iceberg(newest_file(url))
     return {
         "pyiceberg": table.scan(EqualTo(column, value)).to_arrow(),
         "polars": lazy.filter(pl.col(column) == pl.lit(value)).collect().to_arrow(),

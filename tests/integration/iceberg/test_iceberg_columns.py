@@ -5,38 +5,23 @@ from datetime import date, datetime, time
 
 import pyarrow as pa
 import pytest
-from pyiceberg.table import StaticTable
 
 from ktk_engine import Store
 from ktk_engine.errors import PublishError
 from ktk_engine.publish.iceberg import avro_schemas
-from ktk_engine.publish.iceberg.iceberg_metadata import metadata_key, read_metadata
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS
+from tests.integration.iceberg.stored_metadata import file_of, newest, specs_fit, time_travels
 from tests.support.changes import Retention, Target, build, check_publishing, run_cleanup
 from tests.support.committed import scope_of
+from tests.support.published_table import published, url_of
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "é"], "u": [{"v": 1, "w": "b"}, None]})
-
-
-def published(store, rows=ROWS, **layout):
-    face = Store.of(store)
-    face.write_table("t", rows, **layout)
-    face.table("t").publish("iceberg")
-    return face
-
-
-def url_of(store):
-    return str(store.root / "t")
 
 
 def synced(store, rows, mode="append"):
     """Write rows as an incremental run does that drops the columns they lack."""
     build(store, rows, Target("t", on_schema_change="sync_all_columns"), mode=mode)
-
-
-def metadata(store):
-    return read_metadata(store, "t").metadata
 
 
 def agree(store, *flat):
@@ -49,33 +34,14 @@ def agree(store, *flat):
     ours = in_order(face.table("t").query(names).to_arrow(engine="local"), names)
     for name, read in READERS.items():
         assert in_order(read(url), names) == ours, name
-    table, seen = StaticTable.from_metadata(f"file://{url}"), []
-    for item in metadata(store)["snapshots"]:
-        version = int(item["summary"]["ktk.version"])
-        then = face.table("t").at(version=version).query().to_arrow(engine="local")
-        found = table.scan(snapshot_id=item["snapshot-id"]).to_arrow()
-        assert found.schema.names == then.schema.names
-        assert in_order(found) == in_order(then), version
-        seen.append(version)
+    seen = time_travels(store)
     assert [found.problem for found in check_publishing(store, "t")] == [""]
     specs_fit(store)
     return seen
 
 
-def specs_fit(store):
-    """Check what readers in Java ask of every partition spec, which they bind at once."""
-    found = metadata(store)
-    fields = {field["name"]: field["id"] for field in read_metadata(store, "t").schema["fields"]}
-    for spec in found["partition-specs"]:
-        for item in spec["fields"]:
-            assert item["source-id"] in fields.values()
-            assert fields.get(item["name"], item["source-id"]) == item["source-id"]
-    last = [item["field-id"] for spec in found["partition-specs"] for item in spec["fields"]]
-    assert found["last-partition-id"] >= max(last, default=999)
-
-
 def test_a_column_that_files_still_have_is_dropped(store):
-    published(store)
+    published(store, "iceberg", rows=ROWS)
     synced(store, pa.table({"x": [3], "u": [{"v": 2, "w": "c"}]}))
     assert agree(store, "x") == [2, 3]
     synced(store, pa.table({"x": [4]}))
@@ -85,11 +51,11 @@ def test_a_column_that_files_still_have_is_dropped(store):
 
 def test_a_column_that_only_files_have_had_for_long(store):
     """No kept schema names it any more."""
-    face = published(store)
+    face = published(store, "iceberg", rows=ROWS)
     synced(store, pa.table({"x": [3], "u": [{"v": 2, "w": "c"}]}))
     for value in range(4, 16):
         face.write_table("t", pa.table({"x": [value], "u": [{"v": 2, "w": "c"}]}))
-    assert all(schema["fields"][1]["name"] == "u" for schema in metadata(store)["schemas"])
+    assert all(schema["fields"][1]["name"] == "u" for schema in newest(store).metadata["schemas"])
     assert len(agree(store, "x")) == 10
     face.table("t").publish(None)
     face.table("t").publish("iceberg")  # now no schema ever did
@@ -99,17 +65,17 @@ def test_a_column_that_only_files_have_had_for_long(store):
 
 
 def test_a_column_that_comes_back_keeps_its_id_and_the_snapshots(store):
-    face = published(store)
-    before = {field["name"]: field["id"] for field in metadata(store)["schemas"][0]["fields"]}
+    face = published(store, "iceberg", rows=ROWS)
+    before = {field["name"]: field["id"] for field in newest(store).schema["fields"]}
     synced(store, pa.table({"x": [3]}))
     face.table("t").restore(version=1)
-    found = {field["name"]: field["id"] for field in read_metadata(store, "t").schema["fields"]}
+    found = {field["name"]: field["id"] for field in newest(store).schema["fields"]}
     assert found == before
     assert agree(store, "x", "s") == [2, 3, 4]
 
 
 def test_a_column_of_another_class_ends_the_snapshots_with_the_first(store):
-    face = published(store, pa.table({"x": [1], "c": [1]}))
+    face = published(store, "iceberg", rows=pa.table({"x": [1], "c": [1]}))
     face.table("t").alter(drop=["c"])
     assert agree(store) == [2, 3]
     face.table("t").alter(add={"c": pa.string()})
@@ -121,7 +87,7 @@ def test_a_column_of_another_class_ends_the_snapshots_with_the_first(store):
 
 
 def test_columns_in_another_order_and_by_other_names(store):
-    face = published(store)
+    face = published(store, "iceberg", rows=ROWS)
     face.write_table("t", ROWS.select(["u", "s", "x"]), "overwrite")
     face.table("t").alter(rename={"x": "y"})
     face.table("t").alter(rename={"s": "z", "y": "x"})
@@ -131,7 +97,7 @@ def test_columns_in_another_order_and_by_other_names(store):
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_spec_goes_with_the_column_that_it_partitions_by(store, kept):
     rows = pa.table({"p": ["a", "b"], "q": [1, 2], "x": [1, 2]})
-    face = published(store, rows, partition_by=["p"])
+    face = published(store, "iceberg", rows=rows, partition_by=["p"])
     if kept:
         face.table("t").repartition("q")
     less = pa.table({"q": [3], "x": [3]})
@@ -146,7 +112,7 @@ def test_a_spec_goes_with_the_column_that_it_partitions_by(store, kept):
 
 def test_a_spec_goes_when_a_column_gets_the_name_of_its_field(store):
     """Partition fields have names that Avro allows, which a later column may have."""
-    face = published(store, pa.table({"1": ["a"], "x": [1]}), partition_by=["1"])
+    face = published(store, "iceberg", rows=pa.table({"1": ["a"], "x": [1]}), partition_by=["1"])
     more = pa.table({"1": ["b"], "x": [2], "_1": [0.5]})
     face.write_table("t", more, "overwrite")
     assert agree(store) == [3]
@@ -177,7 +143,7 @@ PAIRS = [("u1", "u2"), ("f1", "f2"), ("1-", "_1-"), tuple(KEYS)]
 @pytest.mark.parametrize("keys", PAIRS, ids="+".join)
 def test_several_partition_columns(store, keys):
     rows = pa.table({**{k: pa.array(KEYS[k][1], KEYS[k][0]) for k in keys}, "x": [1, 2]})
-    face = published(store, rows, partition_by=list(keys))
+    face = published(store, "iceberg", rows=rows, partition_by=list(keys))
     face.write_table("t", rows.set_column(len(keys), "x", pa.array([3, 4])))
     face.table("t").delete("x = 1")
     assert agree(store) == [2, 3, 4]
@@ -209,7 +175,7 @@ def test_names_that_make_the_same_path_are_refused(store, name):
 
 
 def test_a_path_of_a_dropped_column_is_refused_while_files_have_it(store, caplog):
-    face = published(store, pa.table({"x": [1], "a.b": [1]}))
+    face = published(store, "iceberg", rows=pa.table({"x": [1], "a.b": [1]}))
     synced(store, pa.table({"x": [2]}))
     face.table("t").alter(add={"z": pa.int64()})
     rows = pa.table({"x": [3], "z": [1], "a": [{"b": 1}]})
@@ -220,22 +186,19 @@ def test_a_path_of_a_dropped_column_is_refused_while_files_have_it(store, caplog
 
 
 def test_the_mapping_of_another_program_is_not_needed(store):
-    face = published(store)
+    face = published(store, "iceberg", rows=ROWS)
     synced(store, pa.table({"x": [3]}))
-    key = metadata_key("t", read_metadata(store, "t").version)
-    found = json.loads((store.root / key).read_text())
     wrong = ("[{", '{"a": 1}', '[{"field-id": "x", "names": 3}]', None)
     for said in (*wrong, '[{"field-id": 99, "names": ["s"]}]', '[{"field-id": 1, "names": ["s"]}]'):
+        found = dict(newest(store).metadata)
         found["properties"]["schema.name-mapping.default"] = said
-        (store.root / key).write_text(json.dumps(found))
+        file_of(store, newest(store).version).write_text(json.dumps(found))
         face.table("t").publish("iceberg")
         assert agree(store, "x")[-1] == 3
-        key = metadata_key("t", read_metadata(store, "t").version)
-        found = json.loads((store.root / key).read_text())
 
 
 def test_a_clean_up_leaves_time_travel_over_columns(store):
-    face = published(store)
+    face = published(store, "iceberg", rows=ROWS)
     for value in range(3, 6):
         synced(store, pa.table({"x": [value], f"c{value}": ["z"]}), "overwrite")
     run_cleanup(store, scope_of("t"), Retention(age=Retention().age * 0, versions=2))

@@ -15,14 +15,22 @@ from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import KtkError, PublishError
 from ktk_engine.publish.iceberg import table_files
-from ktk_engine.publish.iceberg.iceberg_metadata import metadata_key, read_metadata
 from ktk_engine.publish.publish_datasets import (
     check_publishing,
     follow_setting,
     publish_datasets,
     stop_publishing,
 )
-from tests.integration.iceberg.readers import READERS, by_pyiceberg, files, newest
+from tests.integration.iceberg.readers import READERS, by_pyiceberg, files, newest_file
+from tests.integration.iceberg.stored_metadata import (
+    file_of,
+    folder,
+    lists,
+    manifests,
+    newest,
+    numbers,
+    time_travels,
+)
 from tests.support.changes import (
     Retention,
     StagedStore,
@@ -34,27 +42,18 @@ from tests.support.changes import (
 )
 from tests.support.committed import check, resolve, scope_of
 from tests.support.documents import Comments
-from tests.support.published_table import ROWS, VERBS, append, killed, problem, published
+from tests.support.published_table import (
+    ROWS,
+    VERBS,
+    append,
+    killed,
+    problem,
+    published,
+    url_of,
+)
 from tests.support.stores import fail
 
 ICEBERG = ("iceberg",)
-
-
-def url_of(store):
-    return str(store.root / "t")
-
-
-def folder(store):
-    return store.root / "t" / "metadata"
-
-
-def numbers(store):
-    return sorted(by_pyiceberg(url_of(store))["x"].to_pylist())
-
-
-def metadata(store):
-    newest_version = read_metadata(store, "t").version
-    return json.loads((store.root / metadata_key("t", newest_version)).read_text())
 
 
 def left(store):
@@ -62,7 +61,7 @@ def left(store):
     return sorted(file.name for file in folder(store).glob("*"))
 
 
-def manifests(store):
+def current_manifests(store):
     table = StaticTable.from_metadata(f"file://{url_of(store)}")
     return {item.manifest_path for item in table.current_snapshot().manifests(table.io)}
 
@@ -71,8 +70,8 @@ def test_one_version_for_each_commit_and_none_twice(store):
     face = published(store, "iceberg")
     append(face, 3)
     publish_datasets(store, "t")
-    found = metadata(store)
-    assert (read_metadata(store, "t").version, numbers(store), problem(store)) == (2, [1, 2, 3], "")
+    found = newest(store).metadata
+    assert (newest(store).version, numbers(store), problem(store)) == (2, [1, 2, 3], "")
     assert [item["summary"]["ktk.version"] for item in found["snapshots"]] == ["2", "3"]
     assert [item["sequence-number"] for item in found["snapshots"]] == [1, 2]
     times = [item["timestamp-ms"] for item in found["snapshots"]]
@@ -84,12 +83,12 @@ def test_one_version_for_each_commit_and_none_twice(store):
 
 def test_data_is_not_copied_and_a_commit_writes_one_small_manifest(store):
     face = published(store, "iceberg")
-    first = manifests(store)
+    first = current_manifests(store)
     append(face, 3)
-    second = manifests(store)
+    second = current_manifests(store)
     assert first < second and len(second) == 2
     face.table("t").delete("x = 3")
-    assert first <= manifests(store)
+    assert first <= current_manifests(store)
     assert not (store.root / "t" / "data").exists()
     assert numbers(store) == [1, 2]
 
@@ -99,13 +98,13 @@ def test_manifests_are_merged_in_tiers(store, monkeypatch):
     face = published(store, "iceberg")
     for value in range(3, 33):
         append(face, value)
-        assert len(manifests(store)) <= 18
+        assert len(current_manifests(store)) <= 18
     assert numbers(store) == list(range(1, 33))
     face.table("t").delete("x in (3, 17, 30)")
     assert problem(store) == ""
     face.table("t").compact()
     assert (len(files(url_of(store))), problem(store)) == (1, "")
-    counts = {item["summary"]["total-data-files"] for item in metadata(store)["snapshots"][-1:]}
+    counts = {item["summary"]["total-data-files"] for item in newest(store).snapshots[-1:]}
     assert counts == {"1"}
 
 
@@ -114,12 +113,12 @@ def test_the_manifests_of_many_files_stay_when_one_is_added(store):
     many = pa.table({"p": [f"{n:04}" for n in range(1_100)], "x": range(1_100)})
     face.write_table("t", many, partition_by=["p"])
     publish_datasets(store, "t", formats=ICEBERG)
-    before = manifests(store)
+    before = current_manifests(store)
     store.calls.clear()
     face.write_table("t", pa.table({"p": ["0001"], "x": [-1]}))
     read = [key for method, key in store.calls if method == "get" and "metadata" in key]
     assert not any(key in path for path in before for key in read if "list" not in key)
-    assert before < manifests(store)
+    assert before < current_manifests(store)
     assert (len(numbers(store)), problem(store)) == (1_101, "")
     face.table("t").delete("p = '0500'")
     assert (len(numbers(store)), problem(store)) == (1_100, "")
@@ -142,7 +141,7 @@ def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, w
 def test_a_kill_at_any_call_leaves_a_whole_version(verb):
     """Iceberg is never ahead of us, and the next commit brings it up to date."""
     for store, versions in killed(verb, "iceberg"):
-        found = read_metadata(store, "t")
+        found = newest(store)
         assert not found.broken
         assert found.published in versions
         assert found.published <= resolve(store, scope_of("t")).version
@@ -178,7 +177,7 @@ def test_concurrent_writers_publish_in_order(store):
     publish_datasets(store, "t")
     assert not failures
     assert (len(numbers(store)), problem(store)) == (14, "")
-    versions = [int(s["summary"]["ktk.version"]) for s in metadata(store)["snapshots"]]
+    versions = [int(s["summary"]["ktk.version"]) for s in newest(store).snapshots]
     assert versions == sorted(set(versions))
 
 
@@ -189,14 +188,14 @@ def test_damaged_metadata_are_written_anew(store, damage):
     if damage == "gone":
         shutil.rmtree(folder(store))
     elif damage == "torn":
-        (store.root / metadata_key("t", 2)).write_text('{"format-version": 2, "loc')
+        file_of(store, 2).write_text('{"format-version": 2, "loc')
     elif damage == "hint":
         (folder(store) / "version-hint.text").unlink()
     elif damage == "list":
-        for file in folder(store).glob("*list.avro"):
+        for file in lists(store):
             file.write_bytes(b"Obj\x01torn")
     else:
-        for file in folder(store).glob("*.*-*.avro"):
+        for file in manifests(store):
             file.unlink()
     assert problem(store) != ""
     append(face, 4)
@@ -209,15 +208,15 @@ def test_damaged_metadata_are_written_anew(store, damage):
 
 def written_by_another(store):
     """What an engine with a catalog of Hadoop's kind leaves: a version and a hint of its own."""
-    found = metadata(store)
-    version, current = read_metadata(store, "t").version, found["snapshots"][-1]
+    found = newest(store).metadata
+    version, current = newest(store).version, found["snapshots"][-1]
     foreign = {**current, "snapshot-id": 7, "sequence-number": current["sequence-number"] + 1}
     foreign |= {"summary": {"operation": "append"}, "parent-snapshot-id": current["snapshot-id"]}
     found["snapshots"].append(foreign)
     found |= {"current-snapshot-id": 7, "last-sequence-number": foreign["sequence-number"]}
     found["refs"]["main"]["snapshot-id"] = 7
     found["properties"]["owner"] = "another"
-    (store.root / metadata_key("t", version + 1)).write_text(json.dumps(found))
+    file_of(store, version + 1).write_text(json.dumps(found))
     (folder(store) / "version-hint.text").write_text(str(version + 1))
 
 
@@ -229,9 +228,9 @@ def test_what_another_engine_committed_is_noticed_and_taken_back(store):
     assert "t/metadata" in check(store, "t").problems[0].file
     append(face, 4)
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
-    found = metadata(store)
+    found = newest(store).metadata
     assert "owner" not in found["properties"]
-    assert found["last-sequence-number"] == 4 and read_metadata(store, "t").version == 4
+    assert found["last-sequence-number"] == 4 and newest(store).version == 4
 
 
 def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
@@ -278,10 +277,10 @@ def test_a_clean_up_forgets_the_snapshots_whose_files_go(store):
     face = published(store, "iceberg")
     for value in range(3, 8):
         face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
-    assert len(metadata(store)["snapshots"]) == 6
+    assert len(newest(store).snapshots) == 6
     done = run_cleanup(store, scope_of("t"), Retention(timedelta(0), 2))
     assert done.garbage.objects
-    kept = metadata(store)["snapshots"]
+    kept = newest(store).snapshots
     assert [item["summary"]["ktk.version"] for item in kept] == ["6", "7"]
     table = StaticTable.from_metadata(f"file://{url_of(store)}")
     for item, value in zip(kept, (6, 7), strict=True):
@@ -309,15 +308,11 @@ def test_ten_snapshots_are_kept_and_what_nothing_names_goes(store, monkeypatch):
     )
     for value in range(18, 23):
         append(face, value)
-    found = metadata(store)
-    assert len(found["snapshots"]) == 10
-    lists = {item["manifest-list"].rpartition("/")[2] for item in found["snapshots"]}
-    here = {file.name for file in folder(store).glob("*list.avro")}
-    assert lists <= here and len(here) < 14
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
-    for item in found["snapshots"]:
-        rows = table.scan(snapshot_id=item["snapshot-id"]).to_arrow()
-        assert rows.num_rows == int(item["summary"]["total-records"])
+    assert len(newest(store).snapshots) == 10
+    named = {item["manifest-list"].rpartition("/")[2] for item in newest(store).snapshots}
+    here = {file.name for file in lists(store)}
+    assert named <= here and len(here) < 14
+    assert time_travels(store) == [*range(13, 23)]
 
 
 def test_a_stop_deletes_the_metadata_and_leaves_the_other_form(store):
@@ -407,4 +402,4 @@ def test_the_command_publishes_compares_and_stops(store):
 
 def test_metadata_is_what_the_hint_names(store):
     published(store, "iceberg")
-    assert newest(url_of(store)).endswith("/t/metadata/v1.metadata.json")
+    assert newest_file(url_of(store)).endswith("/t/metadata/v1.metadata.json")

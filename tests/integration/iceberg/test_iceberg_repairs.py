@@ -13,10 +13,18 @@ from pyiceberg.table import StaticTable
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
 from ktk_engine.publish.iceberg import iceberg_version
-from ktk_engine.publish.iceberg.iceberg_metadata import Addresses, metadata_key, read_metadata
+from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
 from ktk_engine.publish.iceberg.manifest import read_list
-from tests.integration.iceberg.readers import by_pyiceberg
+from tests.integration.iceberg.stored_metadata import (
+    file_of,
+    folder,
+    lists,
+    manifests,
+    newest,
+    numbers,
+    time_travels,
+)
 from tests.support.changes import (
     Retention,
     check_publishing,
@@ -32,43 +40,10 @@ from tests.support.stores import LocalStore, fail
 NOTHING = Retention(timedelta(0), 1)
 
 
-def url_of(store):
-    return str(store.root / "t")
-
-
-def numbers(store):
-    return sorted(by_pyiceberg(url_of(store))["x"].to_pylist())
-
-
-def newest(store):
-    return read_metadata(store, "t")
-
-
-def file_of(store, version):
-    return store.root / metadata_key("t", version)
-
-
 def rewritten(store, **changes):
     """Change the newest metadata, as a program does that does not know better."""
     file = file_of(store, newest(store).version)
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-
-def lists(store):
-    return sorted((store.root / "t" / "metadata").glob("*list.avro"))
-
-
-def manifests(store):
-    return sorted((store.root / "t" / "metadata").glob("*.*-*.avro"))
-
-
-def time_travels(store):
-    """Check that every snapshot can be read; gives our versions."""
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
-    for item in newest(store).snapshots:
-        rows = table.scan(snapshot_id=item["snapshot-id"]).to_arrow()
-        assert rows.num_rows == int(item["summary"]["total-records"])
-    return [int(item["summary"]["ktk.version"]) for item in newest(store).snapshots]
 
 
 def other_schema():
@@ -192,14 +167,14 @@ def test_a_damaged_list_does_not_keep_the_version_from_readers(store, monkeypatc
 def test_a_hint_alone_that_is_behind_is_mended_without_a_version(store):
     face = published(store, "iceberg")
     append(face, 3)
-    hint = store.root / "t" / "metadata" / "version-hint.text"
+    hint = folder(store) / "version-hint.text"
     hint.write_text("1")
     assert "version-hint.text" in problem(store)
     assert numbers(store) == [1, 2]
     publish_datasets(store, "t")
     assert (newest(store).version, hint.read_text(), problem(store)) == (2, "2", "")
     hint.write_text("1")
-    assert publish_head(store, scope_of("t")) == ""
+    assert publish_head(store, scope_of("t")).warning == ""
     assert (hint.read_text(), numbers(store)) == ("2", [1, 2, 3])
 
 
@@ -348,7 +323,7 @@ def test_an_enrichment_that_stayed_behind_is_published_with_the_head(store, form
     assert [bool(found.problem) for found in check_publishing(store, "c")] == [True, False]
     scope = resolve(store, scope_of("c++e")).scope
     if verb == "head":
-        assert publish_head(store, scope) == ""
+        assert publish_head(store, scope).warning == ""
     else:
         assert run_cleanup(store, scope, Retention()).warning == ""
     assert [found.problem for found in check_publishing(store, "c")] == ["", ""]
@@ -391,7 +366,7 @@ def test_what_a_catalog_has_registered_outlives_clean_ups_while_its_snapshot_doe
         table = StaticTable.from_metadata(f"file://{file_of(store, version)}")
         assert table.scan().to_arrow().num_rows == 2 - (version > 1)
     assert not file_of(store, 2).exists()
-    assert len(list((store.root / "t" / "metadata").glob("v*"))) <= 24
+    assert len(list(folder(store).glob("v*"))) <= 24
     face.table("t").untag("q1")
     for value in range(18, 20):
         face.write_table("t", pa.table({"x": [value], "s": ["z"]}), "overwrite")
@@ -410,7 +385,7 @@ def test_an_old_version_that_is_damaged_goes(store, monkeypatch):
     for value in (5, 6):
         append(face, value)
     assert problem(store) == ""
-    found = sorted(file.name for file in (store.root / "t" / "metadata").glob("v*.json"))
+    found = sorted(file.name for file in folder(store).glob("v*.json"))
     assert found == ["v5.metadata.json", "v6.metadata.json", "v7.metadata.json"]
 
 

@@ -10,6 +10,7 @@ from pyiceberg.table import StaticTable
 
 from ktk_engine import Store
 from ktk_engine.errors import PublishError
+from ktk_engine.publish.iceberg.iceberg_schema import RESERVED
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS, by_polars, files, filtered
 
@@ -44,7 +45,7 @@ COLUMNS = {
 
 # pyiceberg 0.12 gives an empty list of structs for null, iceberg-rust nulls for all nested columns
 # of files without field ids: docs/delta.md says so.
-READ_OTHERWISE = {"pyiceberg": {"deep"}, "iceberg-rust": {"list", "struct", "map", "deep"}}
+READ_OTHERWISE = {"pyiceberg": {"deep"}, "iceberg-rust": {"list", "struct", "map", "deep", "s"}}
 
 
 def published(tmp_path, table, **layout):
@@ -107,6 +108,10 @@ def test_a_zone_other_than_utc_reads_as_the_instant_or_not_at_all(tmp_path):
         (pa.array(np.array([1.5], np.float16())), "16 bits"),
         (pa.array([[1]], pa.list_(pa.uint32())), "whether all values of the uint32 in it fit"),
         (pa.nulls(1), "files have no type for it"),
+        (pa.array([[None]]), "for a part of it.*Cast it to a type"),
+        (pa.array([{"a": None}]), "for a part of it.*Cast it to a type"),
+        (pa.array([1], pa.timestamp("ms")), "timestamp.ms., and Iceberg has microseconds. Cast"),
+        (pa.array([1], pa.time32("ms")), "time32.ms., and Iceberg has microseconds. Cast it"),
     ],
 )
 def test_what_iceberg_cannot_say_is_refused_before_anything_is_written(tmp_path, values, reason):
@@ -123,6 +128,24 @@ def test_a_column_with_the_path_of_a_field_is_refused(tmp_path):
     store.write_table("t", pa.table({"a.b": [1], "a": [{"b": 2}]}))
     with pytest.raises(PublishError, match=r"field b of a: Iceberg takes it for column a\.b"):
         store.table("t").publish("iceberg")
+
+
+@pytest.mark.parametrize("layout", [{}, {"partition_by": ["x"]}], ids=["in files", "partition"])
+@pytest.mark.parametrize("name", RESERVED)
+def test_names_of_columns_that_readers_fill_themselves_are_refused(tmp_path, name, layout):
+    store = Store(tmp_path / "s")
+    layout = {key: [name] for key in layout}
+    store.write_table("t", pa.table({"k": [1], name: ["a"]}), **layout)
+    with pytest.raises(PublishError, match=f"column {name}: Iceberg keeps this name.*Rename it"):
+        store.table("t").publish("iceberg")
+
+
+def test_the_names_are_not_reserved_in_fields_nor_in_other_letters(tmp_path):
+    table = pa.table({"_FILE": ["a"], "pos": ["b"], "_metadata": ["c"], "s": [{"_file": "d"}]})
+    _, url = published(tmp_path, table)
+    for name, read in READERS.items():
+        names = [n for n in table.column_names if n not in READ_OTHERWISE.get(name, ())]
+        assert in_order(read(url), names) == in_order(table, names), name
 
 
 def test_odd_names_read_the_same(tmp_path):

@@ -13,14 +13,13 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from pyiceberg.table import StaticTable
 
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
-from ktk_engine.publish.iceberg.iceberg_metadata import read_metadata
 from ktk_engine.types.type_class import class_name  # deep: columns of a class may be wider
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS
+from tests.integration.iceberg.stored_metadata import newest, specs_fit, time_travels
 from tests.support.changes import Target, build, check_publishing
 from tests.support.cube_verbs import EXAMPLES
 from tests.support.stores import FaultyStore
@@ -193,33 +192,19 @@ class PublishedColumns(RuleBasedStateMachine):
 
     def compare(self, reader):
         """The newest snapshot by one reader, or all by pyiceberg."""
-        state = read_metadata(self.store, "t")
-        if not state.published:
+        version = newest(self.store).published
+        if not version:
             return
-        versions = {item["snapshot-id"]: item["summary"]["ktk.version"] for item in state.snapshots}
         if reader not in (None, "pyiceberg"):
-            current = versions[state.metadata["current-snapshot-id"]]
-            ours = self.at(int(current))
+            ours = self.face.table("t").at(version=version).query().to_arrow(engine="local")
             names = [n for n, t in zip(ours.schema.names, ours.schema.types, strict=True)
                      if not (reader == "iceberg-rust" and pa.types.is_nested(t))]  # fmt: skip
             theirs = READERS[reader](self.url)
             assert theirs.num_rows == ours.num_rows
             assert in_order(theirs, names) == in_order(ours, names)
             return
-        table = StaticTable.from_metadata(f"file://{self.url}")
-        for item in table.snapshots():
-            theirs = table.scan(snapshot_id=item.snapshot_id).to_arrow()
-            ours = self.at(int(item.summary["ktk.version"]))
-            assert theirs.schema.names == ours.schema.names
-            assert in_order(theirs) == in_order(ours)
-        fields = {field.name: field.field_id for field in table.schema().fields}
-        for spec in table.specs().values():
-            for item in spec.fields:  # readers in Java bind all of them at once
-                assert item.source_id in fields.values()
-                assert fields.get(item.name, item.source_id) == item.source_id
-
-    def at(self, version):
-        return self.face.table("t").at(version=version).query().to_arrow(engine="local")
+        time_travels(self.store)
+        specs_fit(self.store)
 
 
 def _values(t, is_key):
