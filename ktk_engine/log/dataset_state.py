@@ -56,8 +56,8 @@ class DatasetState:
 
     @property
     def is_as_committed(self) -> bool:
-        """Whether the log has it, and no other program has made or changed its document."""
-        return self.entry is not None and not (self.problem or self.foreign)
+        """Whether no other program has made, changed or removed its document."""
+        return not (self.problem or self.foreign)
 
     @property
     def error(self) -> type[KtkError]:

@@ -115,7 +115,10 @@ def _publish(
     if state is not None:
         if known is None:
             with _as_warning(scope, others, "perhaps not published in other formats"):
-                state.snapshots_except(state.changed_by_others)
+                items = state.datasets.items()
+                state.snapshots_except(
+                    [u for u, i in items if i.entry is None or not i.is_as_committed]
+                )
         with _as_warning(scope, others, "not published in other formats yet"):
             others.append(publish_forms(state, expired_keys))
     return Behind(_all(documents), _all(others)), state

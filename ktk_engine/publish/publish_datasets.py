@@ -232,6 +232,7 @@ def _is_new(state: State, uuid: str, formats: Collection[str]) -> bool:
     snapshot, item = state.snapshot(uuid), state.datasets[uuid]
     return (
         not snapshot.published_as.issuperset(formats)
+        or item.entry is None
         or not item.is_as_committed
         or (snapshot.file_column("physical").null_count > 0)
     )

@@ -95,7 +95,7 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
             if not _is_published(form, state, uuid):
                 return -1  # removed meanwhile, or stopped
         item = state.datasets[uuid]
-        if not item.is_as_committed:
+        if item.entry is None or not item.is_as_committed:
             raise PublishError(item.problem or "another program has just changed it")
         wanted = form.next_version(Wanted.of(state, uuid, expired_keys), present)
         if wanted is None:
