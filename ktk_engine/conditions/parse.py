@@ -36,7 +36,13 @@ from ktk_engine.conditions.condition import (
     mirrored,
 )
 from ktk_engine.conditions.long_list import without_long_lists
-from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
+from ktk_engine.conditions.sql_literal import (
+    SqlValue,
+    Text,
+    check_digits,
+    python_value,
+    sql_value,
+)
 from ktk_engine.errors import ConditionError
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
@@ -45,6 +51,8 @@ from ktk_engine.types.type_class import class_name, normalize
 
 # sqlglot's error for a missing operand names one of its classes.
 _MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 _SUPPORTED = (
     "a condition may hold comparisons of a column with a literal, in, between, like, is null, "
@@ -101,6 +109,11 @@ def parse_condition(
     one. `session_zone` is for timestamp literals without a zone, on columns with one;
     `UNKNOWN_ZONE` refuses them. Raises a `ConditionError` for anything else.
     """
+    if half := _HALF_CHARACTER.search(sql):
+        raise ConditionError(
+            f"{ascii(half[0])} is half of a surrogate pair and no character. The condition has it "
+            f"at position {half.start() + 1}"
+        )
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
     short = without_long_lists(sql)
     if short is not None:
@@ -225,7 +238,17 @@ def _literal(node: exp.Expression) -> SqlValue:
 
 def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
     """Read a literal for a column."""
-    return python_value(column, scope.types[column], _literal(node), scope.session_zone)
+    (value,) = _values(column, [node], scope)
+    return value
+
+
+def _values(column: str, nodes: Sequence[exp.Expression], scope: _Scope) -> list[object]:
+    """Read literals that are compared with a column at once."""
+    t, zone = scope.types[column], scope.session_zone
+    values = [python_value(column, t, _literal(node), zone) for node in nodes]
+    if not any(isinstance(value, literal.Double) for value in values):
+        check_digits(column, t, list(zip(nodes, values, strict=True)))
+    return values
 
 
 def _sides(
@@ -258,6 +281,10 @@ def _fold(node: exp.Expression, op: Operator) -> Condition | None:
     left, right = sql_value(node.this), sql_value(node.expression)
     if isinstance(left, Text) and isinstance(right, Text):
         left, right = left.text, right.text
+    elif isinstance(left, literal.Double) and isinstance(right, Fraction):
+        right = float(right)
+    elif isinstance(right, literal.Double) and isinstance(left, Fraction):
+        left = float(left)
     elif not (isinstance(left, Fraction) and isinstance(right, Fraction)):
         return None
     return TrueCondition() if _FOLD[op](left, right) else FalseCondition()
@@ -305,7 +332,7 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
     known = None if more or first is None else scope.lists.get(first.name)
     if known is not None:
         return literal.is_in(column, t, _long_list(column, known, scope))
-    values = [_value(column, item, scope) for item in node.expressions]
+    values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")
     return literal.is_in(column, t, values)
