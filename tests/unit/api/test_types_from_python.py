@@ -149,3 +149,44 @@ def test_a_named_index_of_pandas_is_never_dropped(tmp_path):
     store.write_table("u", frame.rename_axis(None))
     assert store.table("t").schema.names == ["k", "a"]
     assert store.table("u").schema.names == ["a"]
+
+
+OBJECTS = {
+    "an integer beyond 64 bits": ([2**70, 1], "column `v`: an integer has more than 64 bits"),
+    "one below": ([-(2**63) - 1], "column `v`: an integer has more than 64 bits"),
+    "half a character": (["\ud800"], "column `v`: a text has half of a surrogate pair"),
+    "half a character in a list": ([["\ud800"]], "column `v`: a text has half of a surrogate pair"),
+    "a date and a datetime": ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 3)], "`v` has datetime"),
+    "zones and none": ([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], "zone"),
+    "a time with a zone": ([None, dt.time(1, tzinfo=dt.UTC)], "`v` has times with a time zone"),
+    "nanoseconds": ([pd.Timestamp(1, unit="ns"), None], "`v` has nanoseconds"),
+    "text and bytes": (["a", b"b"], "`v` has texts and bytes"),
+    "a number and a flag": ([1.5, True], "`v` has booleans and numbers"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_of_pandas_never_become_other_values(tmp_path, name):
+    values, said = OBJECTS[name]
+    frame = pd.DataFrame({"k": range(len(values)), "v": pd.Series(values, dtype=object)})
+    store = Store(tmp_path)
+    for write in (
+        lambda: store.write_table("t", frame),
+        lambda: store.build("c", {"seed": frame}, dimension_columns=["k"]),
+    ):
+        with pytest.raises(DataError, match=said) as error:
+            write()
+        assert "Nothing was written" in str(error.value)
+    assert not tree(tmp_path)
+
+
+@pytest.mark.parametrize("key", [["v"], ["v", "k"]])
+def test_keys_in_dictionaries_are_merged(tmp_path, key):
+    frame = pd.DataFrame({"k": [1, 2, 3], "v": ["a", "b", None]}).astype({"v": "category"})
+    store = Store(tmp_path)
+    store.write_table("t", frame)
+    merged = store.write_table("t", frame.iloc[:2].assign(n=1).drop(columns="n"), "merge", key=key)
+    assert merged.rows == 3
+    again = pd.DataFrame({"k": [9], "v": ["b"]}).astype({"v": "category"})
+    found = store.write_table("t", again, "merge", key=["v"]).query(["k"], "v = 'b'").to_arrow()
+    assert found["k"].to_pylist() == [9]
