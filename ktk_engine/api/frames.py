@@ -88,7 +88,12 @@ def _of_stream(name: str, frame: Frame) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(frame)
     except pa.ArrowInvalid as error:
-        raise _no_frame(name, frame) from error
+        if "non-struct" in str(error):
+            raise _no_frame(name, frame) from error
+        raise DataError(
+            f"Dataset {name}: a column of the frame has a type that Arrow does not know: {error}. "
+            "Cast it first, for instance integers of 128 bits to a decimal. Nothing was written."
+        ) from error
 
 
 def _is_iterable_of_frames(frame: object) -> bool:

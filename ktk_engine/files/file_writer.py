@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import StoreError
@@ -259,6 +260,10 @@ class _TaskWriter:
             column = table[name]
             if column.null_count:
                 self._find("null", name, self._telling(table, name), pc.is_null(column))
+        for name in self.job.partition_keys:
+            column = table[name]
+            if pat.is_floating(column.type) and pc.any(nan := pc.is_nan(column)).as_py():
+                self._find("nan", name, self._telling(table, name), nan)
 
     def _check_duplicates(self, table: pa.Table) -> None:
         """Report equal cells, which are neighbours in sorted rows, also across batches."""

@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -149,6 +150,21 @@ def test_a_named_index_of_pandas_is_never_dropped(tmp_path):
     store.write_table("u", frame.rename_axis(None))
     assert store.table("t").schema.names == ["k", "a"]
     assert store.table("u").schema.names == ["a"]
+
+
+def test_nan_as_a_partition_value_is_refused_by_column(tmp_path):
+    rows = pa.table({"v": [1.5, float("nan")], "a": [1, 2]})
+    with pytest.raises(DataError, match="1 row has NaN in `v`, which is a partition column"):
+        Store(tmp_path).write_table("t", rows, partition_by=["v"])
+    assert not tree(tmp_path)
+
+
+def test_types_of_polars_that_arrow_does_not_know_are_refused(tmp_path):
+    store, wide = Store(tmp_path), pl.Series("v", [2**100], pl.Int128)
+    with pytest.raises(DataError, match="Dataset t: a column of the frame has a type that Arrow"):
+        store.write_table("t", pl.DataFrame([wide]))
+    with pytest.raises(DataError, match="rows must be a frame"):
+        store.write_table("t", pl.Series("v", [1]))
 
 
 OBJECTS = {
