@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
@@ -38,6 +39,7 @@ _EXACT = Context(prec=100)
 _SHOWN = Context(prec=30)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _UINT64 = (0, (1 << 64) - 1)
+_DAY = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")  # no digits beyond ASCII, as in Spark
 _EPOCH = datetime.datetime(1970, 1, 1)
 _LONGEST_SHOWN = 60
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -363,10 +365,18 @@ def _date(column: str, t: pa.DataType, value: object) -> datetime.date:
         return value
     if isinstance(value, str):
         try:
-            return datetime.datetime.strptime(value, "%Y-%m-%d").date()
+            return read_day(value)
         except ValueError as error:
             raise refusal(column, t, value, "write 'YYYY-MM-DD'") from error
     raise refusal(column, t, value, "give a date")
+
+
+def read_day(text: str) -> datetime.date:
+    """Read a day such as `2024-01-31`; raises a `ValueError`."""
+    found = _DAY.fullmatch(text)
+    if found is None:
+        raise ValueError("no day")
+    return datetime.date(*map(int, found.groups()))
 
 
 def _exactly(*types: type) -> Callable[[str, pa.DataType, object], Any]:

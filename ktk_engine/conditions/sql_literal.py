@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import exp
 
-from ktk_engine.conditions.literal import Double, refusal
+from ktk_engine.conditions.literal import Double, read_day, refusal
 from ktk_engine.errors import ConditionError, TypeClassError
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.calendar import time_zone
@@ -33,7 +33,8 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
-    r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?"
+    r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?",
+    re.ASCII,
 )
 
 
@@ -257,7 +258,7 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
         return _time(value.text)
     if pat.is_date(target):
         try:
-            return datetime.datetime.strptime(value.text, "%Y-%m-%d").date()
+            return read_day(value.text)
         except ValueError as error:
             raise ConditionError(f"'{value.text}' is not a date: write 'YYYY-MM-DD'") from error
     return None

@@ -138,6 +138,8 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("z = '2024-01-01 00:00:00 America/Argentina'", "is not a timestamp"),
         (f"z = '2024-01-01 00:00:00 {'a/' * 500}b'", "is not a timestamp"),
         ("z = '2024-01-01 00:00:00 Mars/Phobos'", "is not a timestamp"),
+        ("d = '２０２４-01-01'", "write 'YYYY-MM-DD'"),
+        ("t = '２０２４-01-01 00:00:00'", "is not a timestamp"),
         ("s = 'a\ud800'", "'\\ud800' is half of a surrogate pair"),
         ("d = timestamp '2013-01-01 00:00:00'", "Column `d` is of class date"),
         ("d = '2013'", "write 'YYYY-MM-DD'"),
