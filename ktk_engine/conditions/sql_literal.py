@@ -36,6 +36,8 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?",
     re.ASCII,
 )
+_ZONE = 8  # its group
+_LARGEST_OFFSET = 18 * 60  # minutes, as in Java
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,12 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
     if pat.is_boolean(target):
         return {"true": True, "false": False}.get(value.text.lower())
     if pat.is_timestamp(target):
+        match = _TIMESTAMP.fullmatch(value.text.strip())
+        if target.tz is None and match is not None and match[_ZONE]:
+            raise ConditionError(
+                f"'{value.text}' has a time zone, which Spark ignores in a timestamp_ntz: leave it "
+                "out, or write a timestamp"
+            )
         return Instant(value.text)
     if pat.is_time(target):
         return _time(value.text)
@@ -307,7 +315,10 @@ def _parts(match: re.Match[str] | None) -> tuple[datetime.datetime, datetime.tzi
         return moment, datetime.UTC
     if zone[0] in "+-":
         sign = -1 if zone[0] == "-" else 1
-        offset = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
+        hours, minutes = int(zone[1:3]), int(zone[4:])
+        if minutes > 59 or hours * 60 + minutes > _LARGEST_OFFSET:
+            raise ValueError(f"no time zone {zone}")
+        offset = datetime.timedelta(hours=hours, minutes=minutes)
         return moment, datetime.timezone(sign * offset)
     named = time_zone(zone)
     if named is None:
