@@ -250,6 +250,10 @@ class _TaskWriter:
             if column is not None and (mask := beyond_calendar(column)) is not None:
                 self._find("calendar", target.name, pa.chunked_array([column]), mask)
                 fits = False
+            if column is not None and (error := _invalid(column)):
+                known = {"rule": "invalid", "column": target.name, "count": 0, "example": error}
+                self.findings.setdefault(("invalid", target.name), known)["count"] += len(column)
+                fits = False
             columns.append(column)
         if not fits:
             return None
@@ -333,6 +337,15 @@ class _TaskWriter:
         for start, end in zip(borders, [*borders[1:], table.num_rows], strict=True):
             values = [table[key][start] for key in keys]
             yield partition_path(keys, values, types), data.slice(start, end - start)
+
+
+def _invalid(column: pa.Array) -> str:
+    """What Arrow says of values that break its own rules, such as texts that are not UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return str(error).rstrip(".")
+    return ""
 
 
 class _OpenFile:

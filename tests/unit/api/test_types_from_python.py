@@ -159,6 +159,37 @@ def test_nan_as_a_partition_value_is_refused_by_column(tmp_path):
     assert not tree(tmp_path)
 
 
+BROKEN = pa.array([b"a", b"\xff"]).view(pa.string())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        BROKEN,
+        BROKEN.cast(pa.binary()).cast(pa.large_binary()).view(pa.large_string()),
+        pa.array([b"a", b"\xed\xa0\x80"]).view(pa.string()),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), BROKEN),
+        pa.ListArray.from_arrays([0, 1, 2], BROKEN),
+        pa.StructArray.from_arrays([BROKEN], names=["a"]),
+    ],
+    ids=["text", "large text", "half a character", "dictionary", "list", "struct"],
+)
+def test_texts_that_are_not_utf8_are_refused_by_column(tmp_path, values):
+    store = Store(tmp_path)
+    rows = pa.table({"v": values, "a": [1, 2]})
+    store.write_table("t", rows.slice(0, 0))
+    before = tree(tmp_path)
+    layouts = [{}] if pa.types.is_nested(values.type) else [{}, {"partition_by": ["v"]}]
+    for name, options in [*(("u", layout) for layout in layouts), ("t", {"mode": "merge"})]:
+        key = {"key": ["a"]} if options.get("mode") else {}
+        with pytest.raises(DataError, match=r"Values in `v` are invalid in Arrow"):
+            store.write_table(name, rows, **options, **key)
+    if not pa.types.is_nested(values.type):
+        with pytest.raises(DataError, match=r"Values in `v` are invalid in Arrow"):
+            store.write_table("t", rows, "merge", key=["v"])
+    assert tree(tmp_path) == before
+
+
 def test_types_of_polars_that_arrow_does_not_know_are_refused(tmp_path):
     store, wide = Store(tmp_path), pl.Series("v", [2**100], pl.Int128)
     with pytest.raises(DataError, match="Dataset t: a column of the frame has a type that Arrow"):
