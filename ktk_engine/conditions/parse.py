@@ -365,13 +365,18 @@ def _like(node: exp.Expression, scope: _Scope) -> Condition:
     if isinstance(node, exp.Escape):
         escape, node = str(node.expression.this), node.this
     column = _column(node.this, scope) if isinstance(node, exp.Like) else None
-    if column is None or not isinstance(node.expression, exp.Literal) or len(escape) != 1:
+    if column is None or not isinstance(node.expression, exp.Literal) or not _is_sign(escape):
         _refuse(node)
     if not pat.is_string(normalize(scope.types[column])):
         _refuse(node, f"needs a string column, `{column}` is {class_name(scope.types[column])}")
     pattern = _escaped_pattern(node, str(node.expression.this), escape)
     found = _pattern_condition(column, pattern)
     return Not(found) if node.args.get("negate") else found
+
+
+def _is_sign(text: str) -> bool:
+    """Whether it is one character in Java, which has none beyond 16 bits."""
+    return len(text) == 1 and ord(text) < 0x10000
 
 
 def _pattern_condition(column: str, pattern: str) -> Condition:

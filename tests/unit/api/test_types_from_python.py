@@ -117,6 +117,15 @@ def test_what_no_calendar_has_is_refused_by_column_and_value(tmp_path, name, lay
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("zone", ["Mars/Phobos", "+25:00", "GMT+1", "America/Argentina", "a\0b"])
+def test_time_zones_that_python_does_not_know_are_refused(tmp_path, zone):
+    values = times(0, pa.timestamp("us", zone))
+    for column in (values, pa.array([[], None], pa.list_(values.type))):
+        with pytest.raises(TypeClassError, match="Python knows no such time zone"):
+            Store(tmp_path).write_table("t", pa.table({"v": column}))
+    assert not tree(tmp_path)
+
+
 NO_CLASS = {
     "union": pa.UnionArray.from_dense(
         pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]

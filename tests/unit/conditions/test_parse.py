@@ -164,6 +164,7 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("s rlike 'x'", "is not supported"),
         ("s like all ('x')", "is not supported"),
         (r"s like 'a\\b'", "escapes 'b'"),
+        ("s like 'a' escape '\U0001f600'", "is not supported"),
         ("i like '1%'", "needs a string column"),
         ("i", "is of class signed integer and no condition"),
         ("q.i = 1", "`q.i` is not a column"),
