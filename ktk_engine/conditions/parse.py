@@ -111,7 +111,7 @@ def parse_condition(
     """
     if half := _HALF_CHARACTER.search(sql):
         raise ConditionError(
-            f"{ascii(half[0])} is half of a surrogate pair and no character. The condition has it "
+            f"{half[0]!a} is half of a surrogate pair and no character. The condition has it "
             f"at position {half.start() + 1}"
         )
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)

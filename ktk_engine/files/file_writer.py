@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from ktk_engine.errors import StoreError
 from ktk_engine.files.cells_digest import CellsDigest

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from ktk_engine.catalog.moment import moment_of

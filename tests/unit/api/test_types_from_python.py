@@ -212,7 +212,10 @@ OBJECTS = {
     "one below": ([-(2**63) - 1], "column `v`: an integer has more than 64 bits"),
     "half a character": (["\ud800"], "column `v`: a text has half of a surrogate pair"),
     "half a character in a list": ([["\ud800"]], "column `v`: a text has half of a surrogate pair"),
-    "a date and a datetime": ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 3)], "`v` has datetime"),
+    "a date and a datetime": (
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 3)],
+        "`v` has datetime",
+    ),
     "zones and none": ([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], "zone"),
     "a time with a zone": ([None, dt.time(1, tzinfo=dt.UTC)], "`v` has times with a time zone"),
     "nanoseconds": ([pd.Timestamp(1, unit="ns"), None], "`v` has nanoseconds"),

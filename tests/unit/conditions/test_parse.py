@@ -214,7 +214,9 @@ def test_exact_numbers_are_rounded_to_compare_them_with_doubles(
     exact = Context(prec=100)
     values = [Decimal(step).scaleb(-scale, exact) if scale else step for step in steps]
     table = pa.table({"v": pa.array([*values, None], t)})
-    found = evaluate(parse_condition(f"v {op} {_with_exponent(number)}", table.schema), table).to_pylist()
+    found = evaluate(
+        parse_condition(f"v {op} {_with_exponent(number)}", table.schema), table
+    ).to_pylist()
     compare = OPERATIONS["=" if op == "<=>" else op]
     expected = [compare(float(Fraction(step, 10**scale)), number) for step in steps]
     assert found == [*expected, False if op == "<=>" else None]
