@@ -44,15 +44,13 @@ from ktk_engine.conditions.sql_literal import (
     sql_value,
 )
 from ktk_engine.errors import ConditionError
-from ktk_engine.sql.token import simplified
+from ktk_engine.sql.token import HALF_CHARACTER, simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
 
 # sqlglot's error for a missing operand names one of its classes.
 _MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
-
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 _SUPPORTED = (
     "a condition may hold comparisons of a column with a literal, in, between, like, is null, "
@@ -109,7 +107,7 @@ def parse_condition(
     one. `session_zone` is for timestamp literals without a zone, on columns with one;
     `UNKNOWN_ZONE` refuses them. Raises a `ConditionError` for anything else.
     """
-    if half := _HALF_CHARACTER.search(sql):
+    if half := HALF_CHARACTER.search(sql):
         raise ConditionError(
             f"{half[0]!a} is half of a surrogate pair and no character. The condition has it "
             f"at position {half.start() + 1}"

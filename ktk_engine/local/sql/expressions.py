@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.sql.token import simplified
+from ktk_engine.sql.token import HALF_CHARACTER, simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
@@ -22,7 +22,6 @@ COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GTE: operator.ge,
 }
 _INTEGER = re.compile("[0-9]{1,10}")
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
 
 
@@ -32,7 +31,7 @@ def parse_query(sql: str) -> exp.Select:
     Raises a `LocalEngineError` for other statements, and for texts whose meaning depends on
     settings.
     """
-    if _HALF_CHARACTER.search(sql):
+    if HALF_CHARACTER.search(sql):
         raise LocalEngineError("The statement has half of a surrogate pair.")
     sql = simplified(sql)
     try:
