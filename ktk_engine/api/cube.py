@@ -14,6 +14,7 @@ from ktk_engine.api.frames import Frame, Metadata
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parameters import bind
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.stats import DatasetStats, collect_stats
@@ -214,6 +215,7 @@ class Cube(CubeOrTable):
         datasets: Mapping[str, Frame],
         where: str | Condition | None = None,
         *,
+        parameters: Mapping[str, object] | None = None,
         metadata: Metadata | None = None,
     ) -> Cube:
         """Replace rows of datasets: those that fulfil a condition go, new ones come; one commit.
@@ -221,6 +223,7 @@ class Cube(CubeOrTable):
         Args:
             datasets: the new rows of each dataset by its id; other datasets stay as they are.
             where: which rows go, by columns that each of these datasets has; None means all.
+            parameters: as for `query`.
             metadata: as for `append`.
 
         Returns:
@@ -236,10 +239,16 @@ class Cube(CubeOrTable):
             [{'flight': 1, 'dest': 'SFO'}, {'flight': 2, 'dest': 'BOS'}]
         """
         with self.transaction() as changes:
-            changes.update(datasets, where, metadata=metadata)
+            changes.update(datasets, where, parameters=parameters, metadata=metadata)
         return self._changed(changes.committed)
 
-    def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> Cube:
+    def delete(
+        self,
+        where: str | Condition,
+        datasets: Collection[str] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+    ) -> Cube:
         """Take out the rows that fulfil a condition, in one commit.
 
         Only files that hold such a row are written again; where partition columns alone decide,
@@ -250,6 +259,7 @@ class Cube(CubeOrTable):
             datasets: whose rows; None means the seed dataset's, and those of all datasets that have
                 the columns of the condition. What other datasets hold of cells that are gone is
                 not seen any more.
+            parameters: as for `query`.
 
         Returns:
             The cube at its new version.
@@ -263,16 +273,23 @@ class Cube(CubeOrTable):
             >>> cube.delete("dest = 'LAX'").query().count()
             2
         """
-        return self._change_again(lambda changes: changes.delete(where, datasets))
+        return self._change_again(
+            lambda changes: changes.delete(where, datasets, parameters=parameters)
+        )
 
     def remove_partitions(
-        self, where: str | Condition | None = None, datasets: Collection[str] | None = None
+        self,
+        where: str | Condition | None = None,
+        datasets: Collection[str] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
     ) -> Cube:
         """Take out whole partitions, in one commit; no file is read or written.
 
         Args:
             where: on partition columns; None means all.
             datasets: whose; None means all that are partitioned by these columns.
+            parameters: as for `query`.
 
         Returns:
             The cube at its new version.
@@ -284,7 +301,9 @@ class Cube(CubeOrTable):
             >>> cube.remove_partitions("origin = 'JFK'").query().count()
             1
         """
-        return self._change_again(lambda changes: changes.remove_partitions(where, datasets))
+        return self._change_again(
+            lambda changes: changes.remove_partitions(where, datasets, parameters=parameters)
+        )
 
     def drop(self, *datasets: str) -> Cube:
         """Take enrichments out of the cube, in one commit; `ktk undrop` brings them back.
@@ -362,6 +381,7 @@ class Cube(CubeOrTable):
         payload_columns: Sequence[str] | Literal["*"] | None = None,
         datasets: Collection[str] | None = None,
         limit: int | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> Query:
         """Ask for rows of the joined table; nothing is read yet.
 
@@ -381,6 +401,8 @@ class Cube(CubeOrTable):
             datasets: ids of the datasets to look at, the seed dataset among them; None means all.
             limit: the largest number of rows, the first in the order of collected rows. Files that
                 can hold none of them are not opened. None means all.
+            parameters: values for the names that `where` has as `:name`. A list, set, array or
+                column is for `in (:name)`.
 
         Raises:
             QueryError: an unknown column, with the nearest known one; a projection that would
@@ -392,9 +414,17 @@ class Cube(CubeOrTable):
         Examples:
             >>> cube.query(["flight", "gust"], "dest = 'SFO'").to_arrow().to_pylist()
             [{'flight': 1, 'gust': 31.0}, {'flight': 3, 'gust': None}]
+            >>> names = ["LAX", "BOS"]
+            >>> cube.query(where="dest in (:names)", parameters={"names": names}).count()
+            1
         """
         loaded = self._loaded if datasets is None else self._loaded.only(datasets)
         question = CubeQuery(
-            columns, where, dimension_columns, partition_by, payload_columns, limit
+            columns,
+            bind(where, parameters),
+            dimension_columns,
+            partition_by,
+            payload_columns,
+            limit,
         )
         return Query(self._store, loaded, question)

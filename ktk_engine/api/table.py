@@ -12,6 +12,7 @@ from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parameters import bind
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.state import State
@@ -76,11 +77,14 @@ class Table(CubeOrTable):
         loaded = self._loaded
         return collect_stats(loaded.state, {self.name: loaded.snapshot})[self.name]
 
-    def delete(self, where: str | Condition) -> Table:
+    def delete(
+        self, where: str | Condition, *, parameters: Mapping[str, object] | None = None
+    ) -> Table:
         """Take out the rows that fulfil a condition; see `Cube.delete`.
 
         Args:
             where: for instance `distance > 5000`.
+            parameters: as for `Cube.query`.
 
         Returns:
             The table at its new version.
@@ -91,7 +95,7 @@ class Table(CubeOrTable):
         """
         from ktk_engine.api.write_table import delete_from
 
-        return self._changed(delete_from(self._store, self.name, where))
+        return self._changed(delete_from(self._store, self.name, bind(where, parameters)))
 
     def alter(
         self,
@@ -141,6 +145,7 @@ class Table(CubeOrTable):
         where: str | Condition | None = None,
         *,
         limit: int | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> Query:
         """Ask for rows; nothing is read yet. They come in no particular order.
 
@@ -148,6 +153,7 @@ class Table(CubeOrTable):
             columns: output columns, in order; None means all.
             where: a condition as SQL text, for instance `distance > 500`.
             limit: the largest number of rows, from the files that are read first; None means all.
+            parameters: as for `Cube.query`.
 
         Raises:
             QueryError: an unknown column, with the nearest known one.
@@ -157,4 +163,5 @@ class Table(CubeOrTable):
             >>> store.table("fares").query(where="fare > 100").to_arrow().to_pylist()
             [{'flight': 2, 'fare': 150.0}]
         """
-        return Query(self._store, self._loaded, CubeQuery(columns, where, limit=limit))
+        question = CubeQuery(columns, bind(where, parameters), limit=limit)
+        return Query(self._store, self._loaded, question)

@@ -20,6 +20,7 @@ from ktk_engine.change.cube_changes import (
     extend_cube,
 )
 from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.conditions.parameters import BoundText, bind
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError
@@ -77,26 +78,38 @@ class Transaction:
         datasets: Mapping[str, Frame],
         where: str | Condition | None = None,
         *,
+        parameters: Mapping[str, object] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
         """Replace rows of datasets; see `Cube.update`."""
-        rows = self._rows(datasets)
-        delete_cells(self._staging, self._condition(where), list(rows), self._store._known)
+        rows, condition = self._rows(datasets), self._condition(bind(where, parameters))
+        delete_cells(self._staging, condition, list(rows), self._store._known)
         append_rows(self._staging, rows, metadata or {})
 
-    def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> None:
+    def delete(
+        self,
+        where: str | Condition,
+        datasets: Collection[str] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
         """Take rows out; see `Cube.delete`."""
         state = self._staging.state
-        condition = deleting_condition(f"Cube {self._name}", where, _columns(state))
+        bound = bind(where, parameters)
+        condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
         named = None if datasets is None else names_of("datasets", datasets)
         names = datasets_with(state, condition) if named is None else named
         delete_cells(self._staging, condition, names, self._store._known)
 
     def remove_partitions(
-        self, where: str | Condition | None = None, datasets: Collection[str] | None = None
+        self,
+        where: str | Condition | None = None,
+        datasets: Collection[str] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
     ) -> None:
         """Take whole partitions out; see `Cube.remove_partitions`."""
-        condition = self._condition(where)
+        condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
         names = check_partitioned_by(self._staging.state, condition, named)
         delete_cells(self._staging, condition, names, self._store._known)
@@ -112,11 +125,11 @@ class Transaction:
     def _rows(self, datasets: Mapping[str, Frame]) -> dict[str, Rows]:
         return rows_by_dataset(self._name, datasets)
 
-    def _condition(self, where: str | Condition | None) -> Condition:
+    def _condition(self, where: str | BoundText | Condition | None) -> Condition:
         return TrueCondition() if where is None else cube_condition(self._staging.state, where)
 
 
-def cube_condition(state: State, where: str | Condition) -> Condition:
+def cube_condition(state: State, where: str | BoundText | Condition) -> Condition:
     """Read a condition on columns of any dataset of a cube."""
     return row_condition(f"Cube {state.scope.name}", where, _columns(state))
 

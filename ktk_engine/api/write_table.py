@@ -13,6 +13,7 @@ from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.staged_rows import delete_rows, merge_table
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parameters import BoundText
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.target import Target
@@ -75,7 +76,10 @@ def write_table(
 
 
 def delete_from(
-    store: OpenedStore, name: str, where: str | Condition, history: Mapping[str, str] | None = None
+    store: OpenedStore,
+    name: str,
+    where: str | BoundText | Condition | None,
+    history: Mapping[str, str] | None = None,
 ) -> State | None:
     """Take rows out of a table; see `Table.delete`. Gives its state after that, if it is known."""
 

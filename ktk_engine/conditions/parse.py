@@ -36,13 +36,16 @@ from ktk_engine.conditions.condition import (
     mirrored,
 )
 from ktk_engine.conditions.long_list import without_long_lists
-from ktk_engine.conditions.sql_literal import (
-    SqlValue,
-    Text,
-    check_digits,
-    python_value,
-    sql_value,
+from ktk_engine.conditions.parameters import (
+    BoundText,
+    as_literal,
+    check_parameters,
+    is_null,
+    many_values,
+    one_value,
+    text_value,
 )
+from ktk_engine.conditions.sql_literal import Text, check_digits, python_value, sql_value
 from ktk_engine.errors import ConditionError
 from ktk_engine.sql.token import HALF_CHARACTER, simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
@@ -90,6 +93,7 @@ class _Scope:
     qualifier: str | None
     session_zone: str
     lists: Mapping[str, list[int] | list[Text]] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     def is_called(self, name: str) -> bool:
         """Whether a qualifier is the relation's name, regardless of case as in Spark."""
@@ -97,7 +101,11 @@ class _Scope:
 
 
 def parse_condition(
-    sql: str, schema: pa.Schema, *, qualifier: str | None = None, session_zone: str = "UTC"
+    sql: str | BoundText,
+    schema: pa.Schema,
+    *,
+    qualifier: str | None = None,
+    session_zone: str = "UTC",
 ) -> Condition:
     """Read a condition, the text of a WHERE clause, from Spark SQL.
 
@@ -105,14 +113,19 @@ def parse_condition(
     converted exactly to the column's class (decision 21). Numbers have no class in SQL, so `v >
     1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column is
     one. `session_zone` is for timestamp literals without a zone, on columns with one;
-    `UNKNOWN_ZONE` refuses them. Raises a `ConditionError` for anything else.
+    `UNKNOWN_ZONE` refuses them. Parameters, `:name`, have their values from a `BoundText`. Raises a
+    `ConditionError` for anything else.
     """
-    if half := HALF_CHARACTER.search(sql):
+    if half := HALF_CHARACTER.search(sql.sql if isinstance(sql, BoundText) else sql):
         raise ConditionError(
             f"{half[0]!a} is half of a surrogate pair and no character. The condition has it "
             f"at position {half.start() + 1}"
         )
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    if isinstance(sql, BoundText):
+        root = _parse(sql.sql)
+        check_parameters(root, sql)
+        return _condition(root, replace(scope, parameters=sql.values))
     short = without_long_lists(sql)
     if short is not None:
         # Parse the original text again, so that the error shows it.
@@ -224,8 +237,10 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
 
 
-def _literal(node: exp.Expression) -> SqlValue:
-    """Read a literal, or refuse what is in its place."""
+def _literal(node: exp.Expression, scope: _Scope) -> Any:
+    """Read a literal or a parameter, or refuse what is in its place."""
+    if isinstance(node, exp.Placeholder):
+        return one_value(node, scope.parameters)
     value = sql_value(node)
     if value is None:
         quote = isinstance(node, exp.Concat) and "'" in node.sql(dialect="spark")
@@ -243,9 +258,8 @@ def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
 def _values(column: str, nodes: Sequence[exp.Expression], scope: _Scope) -> list[object]:
     """Read literals that are compared with a column at once."""
     t, zone = scope.types[column], scope.session_zone
-    values = [python_value(column, t, _literal(node), zone) for node in nodes]
-    if not any(isinstance(value, literal.Double) for value in values):
-        check_digits(column, t, list(zip(nodes, values, strict=True)))
+    values = [python_value(column, t, _literal(node, scope), zone) for node in nodes]
+    check_digits(column, t, nodes, values)
     return values
 
 
@@ -291,7 +305,7 @@ def _fold(node: exp.Expression, op: Operator) -> Condition | None:
 def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
     """Translate `v <=> 5` and `v is not distinct from 5`, also with null."""
     column, _, other = _sides(node, "=", scope)
-    if isinstance(other, exp.Null):
+    if isinstance(other, exp.Null) or is_null(other, scope.parameters):
         return IsNull(column)
     return literal.null_safe_equal(column, scope.types[column], _value(column, other, scope))
 
@@ -327,22 +341,26 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
     if column is None:
         _refuse(node)
     t, (first, *more) = scope.types[column], node.expressions or [None]
-    known = None if more or first is None else scope.lists.get(first.name)
-    if known is not None:
-        return literal.is_in(column, t, _long_list(column, known, scope))
+    if first is not None and not more:
+        known = scope.lists.get(first.name, many_values(first, scope.parameters))
+        if known is not None:
+            return literal.is_in(column, t, _long_list(column, first, known, scope))
     values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")
     return literal.is_in(column, t, values)
 
 
-def _long_list(column: str, known: list[int] | list[Text], scope: _Scope) -> Sequence[object]:
-    """The values of a long list for a column."""
+def _long_list(
+    column: str, node: exp.Expression, known: Sequence[Any], scope: _Scope
+) -> Sequence[object]:
+    """The values of a long list, or of a parameter with several values, for a column."""
     t, zone = scope.types[column], scope.session_zone
-    if pat.is_integer(normalize(t)) and isinstance(known[0], int):
+    if pat.is_integer(normalize(t)) and set(map(type, known)) == {int}:
         return known
-    values = (item if isinstance(item, Text) else Fraction(item) for item in known)
-    return [python_value(column, t, value, zone) for value in values]
+    values = [python_value(column, t, as_literal(value), zone) for value in known]
+    check_digits(column, t, [node] * len(values), values)
+    return values
 
 
 def _between(node: exp.Between, scope: _Scope) -> Condition:
@@ -363,11 +381,14 @@ def _like(node: exp.Expression, scope: _Scope) -> Condition:
     if isinstance(node, exp.Escape):
         escape, node = str(node.expression.this), node.this
     column = _column(node.this, scope) if isinstance(node, exp.Like) else None
-    if column is None or not isinstance(node.expression, exp.Literal) or not _is_sign(escape):
+    text = node.expression.this if isinstance(node.expression, exp.Literal) else None
+    if isinstance(node.expression, exp.Placeholder):
+        text = text_value(node.expression, scope.parameters)
+    if column is None or text is None or not _is_sign(escape):
         _refuse(node)
     if not pat.is_string(normalize(scope.types[column])):
         _refuse(node, f"needs a string column, `{column}` is {class_name(scope.types[column])}")
-    pattern = _escaped_pattern(node, str(node.expression.this), escape)
+    pattern = _escaped_pattern(node, str(text), escape)
     found = _pattern_condition(column, pattern)
     return Not(found) if node.args.get("negate") else found
 

@@ -26,7 +26,7 @@ _BIGINT_DIGITS = 20  # of the decimal that a bigint is compared as
 _ZERO = exp.Literal.number(0)
 
 # Beyond this no class holds the number, and writing its digits would take forever.
-_LARGEST_EXPONENT = 400
+LARGEST_EXPONENT = 400
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -111,20 +111,27 @@ def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str
 
 
 def check_digits(
-    column: str, t: pa.DataType, values: Sequence[tuple[exp.Expression, object]]
+    column: str, t: pa.DataType, nodes: Sequence[exp.Expression], values: Sequence[object]
 ) -> None:
     """Refuse numbers that Spark rounds, or rounds the column for, to compare them.
 
     Decimals of two scales are compared with at most 38 digits; those before the point are kept.
+    `values` are those of literals and parameters that are compared with the column at once.
     """
     container = normalize(t)
     if not (pat.is_integer(container) or pat.is_decimal(container)):
         return
+    if any(isinstance(value, Double) for value in values):
+        return  # all of them are compared as doubles
     scale = container.scale if pat.is_decimal(container) else 0
     before = MAX_DECIMAL_PRECISION - scale if pat.is_decimal(container) else _BIGINT_DIGITS
-    numbers = [(node, value) for node, value in values if isinstance(value, Fraction)]
-    most = max((_digits_before_point(node) for node, _ in numbers), default=0)
-    after = MAX_DECIMAL_PRECISION - max(before, most)
+    numbers = [
+        (node, Fraction(value))
+        for node, value in zip(nodes, values, strict=True)
+        if isinstance(value, Fraction) or (isinstance(value, Decimal) and value.is_finite())
+    ]
+    most = max((_digits_before_point(node, value) for node, value in numbers), default=0)
+    after = max(MAX_DECIMAL_PRECISION - max(before, most), 0)
     for node, value in numbers:
         shown = node.sql(dialect="spark")
         if (value * 10**after).denominator != 1:
@@ -139,17 +146,19 @@ def check_digits(
             )
 
 
-def _digits_before_point(node: Any) -> int:
+def _digits_before_point(node: Any, value: Fraction) -> int:
     """How many digits before the point the type has that Spark gives a number."""
-    while not isinstance(node, exp.Literal):
+    while isinstance(node, (exp.Paren, exp.Neg, exp.Cast)):
         if isinstance(node, exp.Cast) and node.to.expressions:
             precision, scale = (int(part.name) for part in (*node.to.expressions, _ZERO)[:2])
             return precision - scale
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):  # `1L` is none
             return _BIGINT_DIGITS
         node = node.this
-    whole, _, decimals = str(node.this).partition(".")
-    return len(whole.lstrip("0")) or int(not decimals)
+    if isinstance(node, exp.Literal):
+        whole, _, decimals = str(node.this).partition(".")
+        return len(whole.lstrip("0")) or int(not decimals)
+    return Decimal(int(abs(value))).adjusted() + 1  # of a parameter, or in a long list
 
 
 def _number(text: str) -> Fraction | Double:
@@ -167,7 +176,7 @@ def _exact_number(text: str) -> Fraction:
         number = Decimal(_checked_number(text))
     except InvalidOperation as error:
         raise ConditionError(f"`{text}` is out of the range of every class") from error
-    if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
+    if number and abs(number.adjusted()) > LARGEST_EXPONENT:
         raise ConditionError(f"`{text}` is out of the range of every class")
     return Fraction(number)
 

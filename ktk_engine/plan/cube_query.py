@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
+from ktk_engine.conditions.parameters import BoundText
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
@@ -32,7 +33,7 @@ class CubeQuery:
     """A query; `resolve_query` checks it against a cube."""
 
     columns: Sequence[str] | None = None  # the output columns in their order; None: all
-    where: str | Condition | None = None  # SQL text, or parsed
+    where: str | BoundText | Condition | None = None  # SQL text, or parsed
     # The dimensions that address a row of the result, in sort order; None: the cube's. With fewer,
     # each remaining cell of a partition is one row, and only datasets without dropped dimensions
     # can give columns.
@@ -205,7 +206,9 @@ def checked_limit(limit: int | None) -> int | None:
     return int(limit)
 
 
-def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -> Condition:
+def row_condition(
+    what: str, where: str | BoundText | Condition | None, schema: pa.Schema
+) -> Condition:
     """Read a condition on a schema; None is true for every row.
 
     `what` names the rows in messages. Raises a `QueryError` for an unknown column, and a
@@ -213,7 +216,7 @@ def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -
     """
     if where is None:
         return TrueCondition()
-    if isinstance(where, str):
+    if isinstance(where, str | BoundText):
         return parse_condition(where, schema)
     if isinstance(where, get_args(Condition)):
         condition: Condition = where
@@ -224,7 +227,9 @@ def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -
     )
 
 
-def deleting_condition(what: str, where: str | Condition, schema: pa.Schema) -> Condition:
+def deleting_condition(
+    what: str, where: str | BoundText | Condition | None, schema: pa.Schema
+) -> Condition:
     """Read the condition of rows to be deleted; see `row_condition`.
 
     None is a `ConditionError`: a variable that happens to be None must not stand for all rows.

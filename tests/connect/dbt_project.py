@@ -70,7 +70,7 @@ def model(dbt, session):
     "models/threaded.py": _THREADED,
     "models/of_java.py": _OF_JAVA,
     "models/fails.sql": "{{ config(materialized='table') }} "
-    "select raise_error(string(max(hash(id)))) as x from range(0, 4000000000, 1, 1)",
+    "select raise_error(string(max(hash(id)))) as x from range(0, 1000000000, 1, 1)",
     "models/schema.yml": """
 models:
   - {name: half_written, config: {wait: "{{ var('wait', '') }}"}}

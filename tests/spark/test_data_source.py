@@ -147,7 +147,7 @@ def test_nothing_to_read(session, cube):
 
 def test_what_is_refused(session, cube):
     frame = session.read.format("ktk").options(**options(cube)).load()
-    with client_of(session).keeping_active(), pytest.raises(Exception, match="only reads"):
+    with client_of(session).active(), pytest.raises(Exception, match="only reads"):
         frame.write.format("ktk").options(**options(cube)).mode("append").save()
     for given, message in [
         ({"cube": "trips"}, "needs the options store"),

@@ -89,6 +89,7 @@ SCHEMA = pa.schema(
         ("i > -9223372036854775808L", "`i` > cast('-9223372036854775808' as bigint)"),
         ("m = 1e2", "`m` = cast('100.00' as decimal(38,2))"),
         ("i < 1e-1", "`i` < 1L"),
+        (f"i < {10**60}", "`i` >= cast('-9223372036854775808' as bigint)"),
         ("i = cast(1e2 as int)", "`i` = 100L"),
         ("m = cast(1e-1 as decimal(2,1))", "`m` = cast('0.10' as decimal(38,2))"),
         ("1e0 = 1 and 9007199254740993 = 9007199254740992e0", "true and true"),

@@ -194,7 +194,7 @@ def test_an_error_says_what_of_the_run_is_committed(prepared):
             assert error.committed == bool(new), at
             assert all(scope in str(error) for scope in new), at
             assert ("committed and stay so" in str(error)) == (len(new) == 3), at
-            assert ("only this was published" in str(error)) == (len(new) in (1, 2)), at
+            assert ("only this is committed" in str(error)) == (len(new) in (1, 2)), at
             found.add(len(new))
     assert {0, 1, 2, 3} <= found
 
@@ -212,7 +212,7 @@ def test_an_error_at_the_end_keeps_what_it_found(prepared, monkeypatch):
         return commit(*arguments)
 
     monkeypatch.setattr("ktk_engine.publish.publish_stages.commit", second)
-    with pytest.raises(DataError, match="only this was published") as caught:
+    with pytest.raises(DataError, match="only this is committed") as caught:
         publish_stages([stage])
     assert caught.value.findings == ("finding",) and "a note" in caught.value.__notes__
     assert caught.value.committed
