@@ -107,11 +107,16 @@ def as_literal(value: object) -> Any:
                 f"position {half.start() + 1}"
             )
         return Text(value)
-    is_number = isinstance(value, Decimal) and value.is_finite() and value != 0
-    if is_number and abs(value.adjusted()) > LARGEST_EXPONENT:
-        raise ConditionError(f"`{value}` is out of the range of every class")
+    if isinstance(value, Decimal):
+        _check_exponent(value)
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return Fraction(value) if is_integer else value  # type: ignore[call-overload]
+
+
+def _check_exponent(value: Decimal) -> None:
+    """Refuse a number whose digits would fill the memory."""
+    if value.is_finite() and value and abs(value.adjusted()) > LARGEST_EXPONENT:
+        raise ConditionError(f"`{value}` is out of the range of every class")
 
 
 def _name(node: exp.Placeholder) -> str:
