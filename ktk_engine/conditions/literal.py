@@ -141,7 +141,9 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
         scalar.as_py() if not _is_instant(scalar) else scalar.value for scalar in scalars
     )
     found = IsIn(column, _array(list(unique), container))
-    return Or((found, *ranges)) if ranges else found
+    if not ranges:
+        return found
+    return Or((found, *ranges) if scalars else tuple(ranges))
 
 
 def _plain_list(container: pa.DataType, values: list[object]) -> dict[Any, None]:
