@@ -33,7 +33,7 @@ from ktk_engine.conditions.condition import (
     Or,
 )
 from ktk_engine.errors import ConditionError
-from ktk_engine.types.type_class import class_name, normalize
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, class_name, normalize
 
 _EXACT = Context(prec=100)
 _SHOWN = Context(prec=30)
@@ -210,6 +210,9 @@ def _own_scalar(column: str, value: object) -> pa.Scalar:
     if isinstance(value, Fraction):
         value = int(value) if value.denominator == 1 else _float(column, pa.float64(), value)
     if isinstance(value, int) and not _INT64[0] <= value <= _INT64[1]:
+        if abs(value) >= 10**MAX_DECIMAL_PRECISION:
+            hint = f"a number has at most {MAX_DECIMAL_PRECISION} digits"
+            raise refusal(column, pa.null(), value, hint)
         value = Decimal(value)
     try:
         scalar = pa.scalar(value)

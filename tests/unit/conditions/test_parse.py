@@ -122,6 +122,7 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("i > 1e999999999", "out of the range of a double"),
         ("m > cast('1e401' as decimal(38,2))", "out of the range of every class"),
         ("i = 1.5D", "Column `i` is of class signed integer"),
+        (f"n in ({10**38})", "a number has at most 38 digits"),
         ("s = 1e2", "cannot be compared with 100.0 (number)"),
         (f"s = 0.{'1' * 5000}", "cannot be compared with 0.111"),
         ("s = 0.1", "cannot be compared with 0.1 (number)"),
