@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
-from ktk_engine.warehouse.returned_rows import is_of, refuse_index
+from ktk_engine.warehouse.returned_rows import is_of, refuse_index, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ def _of_stream(name: str, frame: Frame) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(frame)
     except pa.ArrowInvalid as error:
-        raise _no_frame(name, frame) from error
+        if "non-struct" in str(error):
+            raise _no_frame(name, frame) from error
+        raise DataError(
+            f"Dataset {name}: a column of the frame has a type that Arrow does not know: {error}. "
+            "Cast it first, for instance integers of 128 bits to a decimal. Nothing was written."
+        ) from error
 
 
 def _is_iterable_of_frames(frame: object) -> bool:
@@ -106,13 +111,7 @@ def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
             "written."
         )
     _check_names(name, names)
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
-        raise DataError(
-            f"Dataset {name}: pandas' rows cannot be converted: {str(error).rstrip('.')}. Give the "
-            "column one type that is not sparse, for instance by astype. Nothing was written."
-        ) from error
+    return table_of_pandas(frame, f"Dataset {name}: the pandas frame")
 
 
 def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:

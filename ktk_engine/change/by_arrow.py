@@ -14,8 +14,9 @@ from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import DataError
+from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.to_container import to_container
-from ktk_engine.types.type_class import class_name, normalize
+from ktk_engine.types.type_class import class_name, normalize, plain_type
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.rows import ArrowRows
 from ktk_engine.write.small_files import (
@@ -216,17 +217,26 @@ def _matched(change: Replacement, rows: pa.Table, source: pa.Table, classes: pa.
 
 def _places(rows: pa.Table, source: pa.Table, keys: Sequence[str]) -> pa.Array:
     """For each row, the first place of its key in a source; else null."""
+    rows, source = _plain_keys(rows, keys), _plain_keys(source, keys)
     if len(keys) == 1:
-        (key,) = keys
-        values = source[key].combine_chunks()
-        found = pc.index_in(rows[key].combine_chunks(), value_set=values, skip_nulls=True)
-        return found.cast(pa.int64())
+        sought, among = rows[0].combine_chunks(), source[0].combine_chunks()
+        return pc.index_in(sought, value_set=among, skip_nulls=True).cast(pa.int64())
     names = list(keys)
-    places = source.select(names).append_column(_FOUND, _numbers(source))
+    places = source.append_column(_FOUND, _numbers(source))
     places = places.group_by(names).aggregate([(_FOUND, "min")])
-    numbered = rows.select(names).append_column(_PLACE, _numbers(rows))
+    numbered = rows.append_column(_PLACE, _numbers(rows))
     found = numbered.join(places, names, join_type="left outer").sort_by(_PLACE)
     return found[f"{_FOUND}_min"].combine_chunks()
+
+
+def _plain_keys(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The keys of rows in types that Arrow looks up: not in dictionaries."""
+    return pa.table(
+        {
+            key: pa.chunked_array(map(plain_values, rows[key].chunks), plain_type(rows[key].type))
+            for key in keys
+        }
+    )
 
 
 def _in_columns(rows: pa.Table, types: pa.Schema) -> pa.Table:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
+import sys
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -24,19 +26,33 @@ from ktk_engine.conditions.condition import (
     Condition,
     FalseCondition,
     IsIn,
+    IsNull,
+    Not,
     NullSafeEqual,
     Operator,
     Or,
 )
 from ktk_engine.errors import ConditionError
-from ktk_engine.types.type_class import class_name, normalize
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, class_name, normalize
 
 _EXACT = Context(prec=100)
+_SHOWN = Context(prec=30)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _UINT64 = (0, (1 << 64) - 1)
+_DAY = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")  # no digits beyond ASCII, as in Spark
 _EPOCH = datetime.datetime(1970, 1, 1)
 _LONGEST_SHOWN = 60
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+class Double(float):
+    """A number in SQL text that Spark reads as a double (`1e2`).
+
+    Integers and decimals that are compared with it are rounded to doubles first.
+    """
+
+    def __neg__(self) -> Double:
+        return Double(-float(self))
 
 
 def literal_for(column: str, t: pa.DataType, value: object) -> pa.Scalar:
@@ -65,14 +81,16 @@ def comparison(column: str, t: pa.DataType, op: Operator, value: object) -> Cond
     """Compare a column with a Python value exactly, even if it is between two values of the class.
 
     On columns of integers, decimals and timestamps, a number or instant that the class cannot hold
-    keeps its exact meaning: `v > -1` on an unsigned column is true for every value. A Fraction is a
-    number in SQL text, which has no class. Raises a `ConditionError` for another class, NULL or
-    NaN.
+    keeps its exact meaning: `v > -1` on an unsigned column is true for every value. Fractions and
+    Doubles are numbers in SQL text, which have no class. Raises a `ConditionError` for another
+    class, NULL or NaN.
     """
     container = normalize(t)
     _refuse_null(column, value)
     if not is_grid(container):
         return Comparison(column, op, literal_for(column, container, value))
+    if isinstance(value, Double) and not pat.is_timestamp(container):
+        return _rounded_comparison(column, container, op, value)
     number = _grid_number(column, container, value)
     low, high = _grid_range(container)
     floor = math.floor(number)
@@ -93,6 +111,8 @@ def null_safe_equal(column: str, t: pa.DataType, value: object) -> Condition:
     exact = comparison(column, t, "=", value)
     if isinstance(exact, Comparison) and exact.op == "=":
         return NullSafeEqual(column, exact.value)
+    if isinstance(value, Double):  # several values round to it
+        return And((Not(IsNull(column)), exact))
     return FalseCondition()
 
 
@@ -106,17 +126,24 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
     quick = _plain_list(container, given)
     if quick:
         return IsIn(column, pa.array(quick, container))
+    rounded = is_grid(container) and any(isinstance(value, Double) for value in given)
+    if rounded:  # one double makes doubles of all numbers
+        given = [_double(column, container, value) for value in given]
     exact = [comparison(column, container, "=", value) for value in given]
     scalars = [c.value for c in exact if isinstance(c, Comparison) and c.op == "="]
     if pat.is_null(container) and scalars:
         # Nothing equals a column of nulls; one literal suffices to say so.
         return Comparison(column, "=", scalars[0])
-    if given and not scalars:
+    ranges = [c for c in exact if rounded and isinstance(c, And)]
+    if given and not scalars and not ranges:
         return _always(column, container, False)
     unique = dict.fromkeys(
         scalar.as_py() if not _is_instant(scalar) else scalar.value for scalar in scalars
     )
-    return IsIn(column, _array(list(unique), container))
+    found = IsIn(column, _array(list(unique), container))
+    if not ranges:
+        return found
+    return Or((found, *ranges) if scalars else tuple(ranges))
 
 
 def _plain_list(container: pa.DataType, values: list[object]) -> dict[Any, None]:
@@ -139,8 +166,8 @@ def is_grid(container: pa.DataType) -> bool:
 
 def refusal(column: str, t: pa.DataType, value: object, hint: str = "") -> ConditionError:
     """The error for a value of another class."""
-    kind = type(value).__name__ if not isinstance(value, Fraction) else "number"
-    shown = repr(value) if isinstance(value, (str, bytes)) else str(value)
+    kind = type(value).__name__ if not isinstance(value, (Fraction, Double)) else "number"
+    shown = repr(value) if isinstance(value, (str, bytes)) else _shown(value)
     if len(shown) > _LONGEST_SHOWN:
         shown = f"{shown[:_LONGEST_SHOWN]}..."
     more = f"; {hint}" if hint else ""
@@ -148,6 +175,16 @@ def refusal(column: str, t: pa.DataType, value: object, hint: str = "") -> Condi
         f"Column `{column}` is of class {class_name(t)} and cannot be compared with "
         f"{shown} ({kind}){more}"
     )
+
+
+def _shown(value: object) -> str:
+    """Write a value; Python refuses to write long integers."""
+    if isinstance(value, Fraction):
+        value = _SHOWN.divide(Decimal(value.numerator), Decimal(value.denominator))
+    try:
+        return str(value)
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _refuse_null(column: str, value: object) -> None:
@@ -171,14 +208,63 @@ def _is_missing_in_pandas(value: object) -> bool:
 def _own_scalar(column: str, value: object) -> pa.Scalar:
     """Give a value its own class, for a column without one."""
     if isinstance(value, Fraction):
-        value = int(value) if value.denominator == 1 else float(value)
+        value = int(value) if value.denominator == 1 else _float(column, pa.float64(), value)
     if isinstance(value, int) and not _INT64[0] <= value <= _INT64[1]:
+        if abs(value) >= 10**MAX_DECIMAL_PRECISION:
+            hint = f"a number has at most {MAX_DECIMAL_PRECISION} digits"
+            raise refusal(column, pa.null(), value, hint)
         value = Decimal(value)
     try:
         scalar = pa.scalar(value)
         return scalar.cast(normalize(scalar.type))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise refusal(column, pa.null(), value) from error
+
+
+def _double(column: str, container: pa.DataType, value: object) -> object:
+    """Round a number in SQL text to a double."""
+    try:
+        return Double(value) if isinstance(value, Fraction) else value
+    except OverflowError as error:
+        raise refusal(column, container, value, "float64 cannot hold it") from error
+
+
+def _rounded_comparison(
+    column: str, container: pa.DataType, op: Operator, value: Double
+) -> Condition:
+    """Compare integers or decimals, rounded to doubles, with a double."""
+    first, last = _steps_rounded_to(value, container)
+
+    def compare(op: Operator, step: int) -> Condition:
+        scale = container.scale if pat.is_decimal(container) else 0
+        return comparison(column, container, op, Fraction(step, 10**scale))
+
+    if first == last:
+        return compare(op, first)
+    match op:
+        case "<" | ">=":
+            return compare(op, first)
+        case "<=" | ">":
+            return compare(op, last)
+        case "=" if first < last:
+            return And((compare(">=", first), compare("<=", last)))
+        case "!=" if first < last:
+            return Or((compare("<", first), compare(">", last)))
+        case _:
+            return _always(column, container, op == "!=")
+
+
+def _steps_rounded_to(number: float, container: pa.DataType) -> tuple[int, int]:
+    """The first and last step of a grid whose nearest double is a number; swapped if none is."""
+    steps = 10**container.scale if pat.is_decimal(container) else 1
+    largest = sys.float_info.max
+    below, above = (
+        steps * (Fraction(number) + Fraction(max(-largest, min(neighbour, largest)))) / 2
+        for neighbour in (math.nextafter(number, -math.inf), math.nextafter(number, math.inf))
+    )
+    if number / math.ulp(number) % 2 == 0:  # halfway, the even one is chosen
+        return math.ceil(below), math.floor(above)
+    return math.floor(below) + 1, math.ceil(above) - 1
 
 
 def _always(column: str, container: pa.DataType, result: bool) -> Condition:
@@ -284,10 +370,18 @@ def _date(column: str, t: pa.DataType, value: object) -> datetime.date:
         return value
     if isinstance(value, str):
         try:
-            return datetime.datetime.strptime(value, "%Y-%m-%d").date()
+            return read_day(value)
         except ValueError as error:
             raise refusal(column, t, value, "write 'YYYY-MM-DD'") from error
     raise refusal(column, t, value, "give a date")
+
+
+def read_day(text: str) -> datetime.date:
+    """Read a day such as `2024-01-31`; raises a `ValueError`."""
+    found = _DAY.fullmatch(text)
+    if found is None:
+        raise ValueError("no day")
+    return datetime.date(*map(int, found.groups()))
 
 
 def _exactly(*types: type) -> Callable[[str, pa.DataType, object], Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from ktk_engine.conditions.sql_literal import Text
+from ktk_engine.conditions.sql_literal import LARGEST_EXPONENT, Text
 from ktk_engine.errors import ConditionError
+from ktk_engine.sql.token import HALF_CHARACTER
 
 if TYPE_CHECKING:
     from ktk_engine.conditions.condition import Condition
@@ -99,9 +101,22 @@ def as_literal(value: object) -> Any:
     """A value of Python, Arrow or numpy, as `sql_value` gives that of a literal."""
     value = _plain(value)
     if isinstance(value, str):
+        if half := HALF_CHARACTER.search(value):
+            raise ConditionError(
+                f"{half[0]!a} is half of a surrogate pair and no character. A parameter has it at "
+                f"position {half.start() + 1}"
+            )
         return Text(value)
+    if isinstance(value, Decimal):
+        _check_exponent(value)
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return Fraction(value) if is_integer else value  # type: ignore[call-overload]
+
+
+def _check_exponent(value: Decimal) -> None:
+    """Refuse a number whose digits would fill the memory."""
+    if value.is_finite() and value and abs(value.adjusted()) > LARGEST_EXPONENT:
+        raise ConditionError(f"`{value}` is out of the range of every class")
 
 
 def _name(node: exp.Placeholder) -> str:

@@ -45,9 +45,9 @@ from ktk_engine.conditions.parameters import (
     one_value,
     text_value,
 )
-from ktk_engine.conditions.sql_literal import Text, python_value, sql_value
+from ktk_engine.conditions.sql_literal import Text, check_digits, python_value, sql_value
 from ktk_engine.errors import ConditionError
-from ktk_engine.sql.token import simplified
+from ktk_engine.sql.token import HALF_CHARACTER, simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
@@ -116,6 +116,11 @@ def parse_condition(
     `UNKNOWN_ZONE` refuses them. Parameters, `:name`, have their values from a `BoundText`. Raises a
     `ConditionError` for anything else.
     """
+    if half := HALF_CHARACTER.search(sql.sql if isinstance(sql, BoundText) else sql):
+        raise ConditionError(
+            f"{half[0]!a} is half of a surrogate pair and no character. The condition has it "
+            f"at position {half.start() + 1}"
+        )
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
     if isinstance(sql, BoundText):
         root = _parse(sql.sql)
@@ -246,7 +251,16 @@ def _literal(node: exp.Expression, scope: _Scope) -> Any:
 
 def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
     """Read a literal for a column."""
-    return python_value(column, scope.types[column], _literal(node, scope), scope.session_zone)
+    (value,) = _values(column, [node], scope)
+    return value
+
+
+def _values(column: str, nodes: Sequence[exp.Expression], scope: _Scope) -> list[object]:
+    """Read literals that are compared with a column at once."""
+    t, zone = scope.types[column], scope.session_zone
+    values = [python_value(column, t, _literal(node, scope), zone) for node in nodes]
+    check_digits(column, t, nodes, values)
+    return values
 
 
 def _sides(
@@ -279,6 +293,10 @@ def _fold(node: exp.Expression, op: Operator) -> Condition | None:
     left, right = sql_value(node.this), sql_value(node.expression)
     if isinstance(left, Text) and isinstance(right, Text):
         left, right = left.text, right.text
+    elif isinstance(left, literal.Double) and isinstance(right, Fraction):
+        right = float(right)
+    elif isinstance(right, literal.Double) and isinstance(left, Fraction):
+        left = float(left)
     elif not (isinstance(left, Fraction) and isinstance(right, Fraction)):
         return None
     return TrueCondition() if _FOLD[op](left, right) else FalseCondition()
@@ -326,19 +344,23 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
     if first is not None and not more:
         known = scope.lists.get(first.name, many_values(first, scope.parameters))
         if known is not None:
-            return literal.is_in(column, t, _long_list(column, known, scope))
-    values = [_value(column, item, scope) for item in node.expressions]
+            return literal.is_in(column, t, _long_list(column, first, known, scope))
+    values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")
     return literal.is_in(column, t, values)
 
 
-def _long_list(column: str, known: Sequence[Any], scope: _Scope) -> Sequence[object]:
+def _long_list(
+    column: str, node: exp.Expression, known: Sequence[Any], scope: _Scope
+) -> Sequence[object]:
     """The values of a long list, or of a parameter with several values, for a column."""
     t, zone = scope.types[column], scope.session_zone
     if pat.is_integer(normalize(t)) and set(map(type, known)) == {int}:
         return known
-    return [python_value(column, t, as_literal(value), zone) for value in known]
+    values = [python_value(column, t, as_literal(value), zone) for value in known]
+    check_digits(column, t, [node] * len(values), values)
+    return values
 
 
 def _between(node: exp.Between, scope: _Scope) -> Condition:
@@ -362,13 +384,18 @@ def _like(node: exp.Expression, scope: _Scope) -> Condition:
     text = node.expression.this if isinstance(node.expression, exp.Literal) else None
     if isinstance(node.expression, exp.Placeholder):
         text = text_value(node.expression, scope.parameters)
-    if column is None or text is None or len(escape) != 1:
+    if column is None or text is None or not _is_sign(escape):
         _refuse(node)
     if not pat.is_string(normalize(scope.types[column])):
         _refuse(node, f"needs a string column, `{column}` is {class_name(scope.types[column])}")
     pattern = _escaped_pattern(node, str(text), escape)
     found = _pattern_condition(column, pattern)
     return Not(found) if node.args.get("negate") else found
+
+
+def _is_sign(text: str) -> bool:
+    """Whether it is one character in Java, which has none beyond 16 bits."""
+    return len(text) == 1 and ord(text) < 0x10000
 
 
 def _pattern_condition(column: str, pattern: str) -> Condition:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from ktk_engine.errors import StoreError
 from ktk_engine.files.cells_digest import CellsDigest
@@ -249,6 +250,10 @@ class _TaskWriter:
             if column is not None and (mask := beyond_calendar(column)) is not None:
                 self._find("calendar", target.name, pa.chunked_array([column]), mask)
                 fits = False
+            if column is not None and (error := _invalid(column)):
+                known = {"rule": "invalid", "column": target.name, "count": 0, "example": error}
+                self.findings.setdefault(("invalid", target.name), known)["count"] += len(column)
+                fits = False
             columns.append(column)
         if not fits:
             return None
@@ -259,6 +264,10 @@ class _TaskWriter:
             column = table[name]
             if column.null_count:
                 self._find("null", name, self._telling(table, name), pc.is_null(column))
+        for name in self.job.partition_keys:
+            column = table[name]
+            if pat.is_floating(column.type) and pc.any(nan := pc.is_nan(column)).as_py():
+                self._find("nan", name, self._telling(table, name), nan)
 
     def _check_duplicates(self, table: pa.Table) -> None:
         """Report equal cells, which are neighbours in sorted rows, also across batches."""
@@ -328,6 +337,15 @@ class _TaskWriter:
         for start, end in zip(borders, [*borders[1:], table.num_rows], strict=True):
             values = [table[key][start] for key in keys]
             yield partition_path(keys, values, types), data.slice(start, end - start)
+
+
+def _invalid(column: pa.Array) -> str:
+    """What Arrow says of values that break its own rules, such as texts that are not UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return str(error).rstrip(".")
+    return ""
 
 
 class _OpenFile:

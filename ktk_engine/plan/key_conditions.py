@@ -32,8 +32,8 @@ def key_conditions(
             continue  # Arrow does not tell them apart, and neither index nor statistics have them
         try:
             found.append(_condition(schema.field(name), keys[name], bounds))
-        except ConditionError:
-            continue  # a class without literals prunes nothing
+        except (ConditionError, UnicodeDecodeError):
+            continue  # a class without literals prunes nothing; broken texts are refused later
     return found
 
 

@@ -12,6 +12,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+# Half of a surrogate pair, which is no character: Python's texts may have it, UTF-8 has not.
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
 Kind = Literal["word", "quoted", "text", "number", "sign"]
 
 # The kind of the next token. Comments and blanks are skipped, and a hint counts as a comment.

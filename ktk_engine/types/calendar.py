@@ -30,8 +30,8 @@ def time_zone(name: str) -> tzinfo | None:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return None
+    except (ZoneInfoNotFoundError, ValueError, OSError, RecursionError):
+        return None  # also for a folder of zones, and for a name that no file can have
 
 
 def beyond_calendar(values: pa.Array) -> pa.Array | None:

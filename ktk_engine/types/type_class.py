@@ -192,7 +192,7 @@ def storage_problem(t: pa.DataType) -> str | None:
     """Say why a column of a type cannot be written; None if it can.
 
     Parquet has no empty structs. Spark's decimals have at most 38 digits and a scale from 0 to
-    their precision.
+    their precision. Values in an unknown time zone cannot be shown.
     """
     problem = class_problem(t)
     if problem is not None:
@@ -210,6 +210,8 @@ def storage_problem(t: pa.DataType) -> str | None:
         return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)
+    if pat.is_timestamp(t) and t.tz is not None and not _is_zone(t.tz):
+        return f"{t} cannot be stored: Python knows no such time zone"
     return None
 
 
@@ -270,6 +272,15 @@ def _struct_problem(t: pa.StructType) -> str | None:
     if twice:
         return f"{t} has no type class: it names the field {twice[0]} more than once"
     return next((p for p in map(class_problem, (f.type for f in t)) if p), None)
+
+
+def _is_zone(name: str) -> bool:
+    """Whether Arrow gives Python values in a time zone."""
+    try:
+        pa.scalar(0, pa.timestamp("us", name)).as_py()
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
 
 
 def _decimal_problem(t: pa.DataType) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from ktk_engine.errors import DataError
@@ -56,12 +58,71 @@ def _as_table(frame: pd.DataFrame) -> pa.Table:
             f"Columns of the pandas frame have names that are not text: {', '.join(unnamed)}. "
             "Rename them: df.columns = [...]."
         )
+    return table_of_pandas(frame, "The pandas frame")
+
+
+def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
+    """Convert a pandas frame as Arrow does, except where Arrow would change values.
+
+    `subject` names it in messages. Raises a `DataError` for values that Arrow cannot convert.
+    """
+    for place, name in enumerate(frame.columns):
+        if mixture := _mixture(frame.iloc[:, place]):
+            raise DataError(
+                f"{subject}: column `{name}` has {mixture}, which Arrow would make the same type "
+                "of. Give all of its values one type. Nothing was written."
+            )
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        details = ": ".join(map(str, reversed(error.args)))
-        raise DataError(f"The pandas frame does not fit into columns: {details}") from error
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataError(
+            f"{subject} cannot be converted: {_reason(frame, error)}. Give the column one type "
+            "that is not sparse, for instance by astype. Nothing was written."
+        ) from error
     return table.replace_schema_metadata(None)
+
+
+def _mixture(column: pd.Series[Any]) -> str:
+    """Name the different values of a column of objects that Arrow takes for one type."""
+    if column.dtype != object:
+        return ""
+    values = column.dropna()
+    kinds = set(map(type, values))
+
+    def has(*wanted: type) -> bool:
+        return any(issubclass(kind, wanted) for kind in kinds)
+
+    if has(str) and has(bytes, bytearray, memoryview):
+        return "texts and bytes"
+    if has(bool, np.bool_) and has(float, np.floating):
+        return "booleans and numbers"
+    if has(datetime) and not all(issubclass(kind, datetime) for kind in kinds):
+        return "datetimes and other values"
+    if has(datetime):
+        if len({value.tzinfo is None for value in values}) > 1:
+            return "datetimes with and without a time zone"
+        if any(getattr(value, "nanosecond", 0) for value in values):
+            return "nanoseconds in a column of type object"
+    if has(time) and any(isinstance(value, time) and value.tzinfo for value in values):
+        return "times with a time zone"
+    return ""
+
+
+def _reason(frame: pd.DataFrame, error: Exception) -> str:
+    """Say which column Arrow cannot convert, and why."""
+    if isinstance(error, pa.ArrowException):
+        return ": ".join(str(part).rstrip(".") for part in reversed(error.args))
+    reason = str(error).rstrip(".")
+    if isinstance(error, OverflowError):
+        reason = "an integer has more than 64 bits"
+    elif isinstance(error, UnicodeEncodeError):
+        reason = "a text has half of a surrogate pair, which is no character"
+    for place, name in enumerate(frame.columns):
+        try:
+            pa.Array.from_pandas(frame.iloc[:, place])
+        except (ValueError, TypeError, OverflowError):
+            return f"column `{name}`: {reason}"
+    return reason
 
 
 def refuse_index(frame: Any, subject: str = "The pandas frame") -> None:

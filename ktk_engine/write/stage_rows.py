@@ -253,6 +253,8 @@ def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
 _REASONS = {
     "duplicate": "{repeat} a cell: each cell ({columns}) may occur only once",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
+    "invalid": "Values in {columns} are invalid in Arrow, such as texts that are not UTF-8",
+    "nan": "{have} NaN in {columns}, which is a partition column",
     "calendar": "{have} a date or time in {columns} outside of the years 1 to 9999 or of a day",
     "path": "{have} a value in {columns} that is too long for a path, which has each value of a "
     "partition column",
@@ -261,6 +263,8 @@ _REASONS = {
 _FIXES = {
     "duplicate": "Aggregate or filter the rows so that each cell occurs only once, or add a "
     "column that tells the rows apart to dimension_columns.",
+    "invalid": "Decode the texts, or store them as binary.",
+    "nan": "Filter these rows, or give them another value: NaN has no folder.",
     "calendar": "Filter these rows, or give them another value: null for an infinity, 9999-12-31 "
     "for an end that is not known.",
     "path": "Shorten the values, or partition by a column with short ones. In a path, each byte of "

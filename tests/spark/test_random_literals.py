@@ -60,7 +60,9 @@ def _literals(column: str) -> st.SearchStrategy[str]:
     )
     zones = st.sampled_from(["", "Z", "+00:00", "+01:00", " Europe/Berlin"])
     numbers = ["0", "-1", "1.5", "1.500", "9007199254740993", "-9223372036854775808", "1e3", "2S",
-               "1L", "1.50BD", "99.99", "1234567890123456789012345678", "1.5D", "0.1F"]  # fmt: skip
+               "1L", "1.50BD", "99.99", "1234567890123456789012345678", "1.5D", "0.1F",
+               "9007199254740992e0", "9007199254740994e0", "-9.223372036854775808e18", "1e-1",
+               "1e-400", "-128Y", "-9223372036854775808L", "0.00000000000000000001"]  # fmt: skip
     doubles = ["'1e350'", "'-1e350'", "'Infinity'", "'1.5'", "'1e-400'", "1", "1.5", "'9e307'"]
     return {
         "t": st.builds("{}'{}'".format, st.sampled_from(["", "timestamp_ntz "]), moments),
@@ -68,7 +70,8 @@ def _literals(column: str) -> st.SearchStrategy[str]:
         "f": st.builds("cast({} as double)".format, st.sampled_from(doubles)),
         "d": st.sampled_from(["9007199254740993", "1234567890123.4567", "0", "-1", "1.5", "1.500",
                               "1.50BD", "99.99", "cast('1.5' as double)",
-                              "cast('1.5' as decimal(10,2))", "1.509"]),
+                              "cast('1.5' as decimal(10,2))", "1.509", "15e-1", "1.5e0",
+                              "9.999e1", "-1e-2", "cast(0 as decimal(38,0))", "1e40"]),
         "i": st.sampled_from(numbers),
         "s": st.sampled_from([r"'it\'s'", "'it''s'", "'it' 's'", r"'a\nb'", "'a\nb'", "\"it's\"",
                               r"r'a\nb'", "'its'", "''"]),

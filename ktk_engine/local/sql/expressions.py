@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -10,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.sql.token import simplified
+from ktk_engine.sql.token import HALF_CHARACTER, simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
@@ -20,6 +21,7 @@ COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_INTEGER = re.compile("[0-9]{1,10}")
 _TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
 
 
@@ -29,6 +31,8 @@ def parse_query(sql: str) -> exp.Select:
     Raises a `LocalEngineError` for other statements, and for texts whose meaning depends on
     settings.
     """
+    if HALF_CHARACTER.search(sql):
+        raise LocalEngineError("The statement has half of a surrogate pair.")
     sql = simplified(sql)
     try:
         for token in sqlglot.tokenize(sql, read="spark"):
@@ -69,10 +73,11 @@ def from_of(select: exp.Expression) -> Any:
 
 
 def integer(node: Any) -> int:
-    """Read a whole number."""
-    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
+    """Read a whole number of Spark's type int."""
+    if not isinstance(node, exp.Literal) or node.is_string or not _INTEGER.fullmatch(node.this):
         refuse(node)
-    return int(node.this)
+    number = int(node.this)
+    return number if number < 2**31 else refuse(node)
 
 
 def is_count(node: Any) -> bool:

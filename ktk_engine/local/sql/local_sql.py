@@ -199,4 +199,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 def _local_time(microseconds: int) -> datetime:
     seconds, rest = divmod(microseconds, 1_000_000)
-    return datetime.fromtimestamp(seconds).replace(microsecond=rest)
+    try:
+        return datetime.fromtimestamp(seconds).replace(microsecond=rest)
+    except (ValueError, OverflowError) as error:  # before the year 1 or after 9999, in this zone
+        raise LocalEngineError(f"Python has no local time for an instant: {error}.") from error

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from ktk_engine.catalog.moment import moment_of
@@ -177,7 +176,6 @@ def _rows(select: exp.Select, names: Names) -> Rows:
 
 def _condition(node: exp.Expression, source: _From) -> Condition:
     """Read a condition as Spark reads it in any time zone of the session."""
-    _check_numbers(node, source.rows.schema)
     for cast in node.find_all(exp.Cast):
         if cast.to.is_type("timestamptz", "timestampltz") and not _HAS_ZONE.search(cast.name):
             refuse(cast)
@@ -190,20 +188,6 @@ def _condition(node: exp.Expression, source: _From) -> Condition:
         )
     except ConditionError as error:
         raise LocalEngineError(str(error)) from error
-
-
-def _check_numbers(node: exp.Expression, schema: pa.Schema) -> None:
-    """Refuse numbers that Spark rounds before comparing: doubles, or finer decimals."""
-    scales = [t.scale for t in schema.types if pa.types.is_decimal(t)]
-    for literal in node.find_all(exp.Literal):
-        text, cast = str(literal.this).lower(), literal.parent
-        if isinstance(cast, exp.Cast) and not cast.to.is_type("decimal"):
-            continue  # the result is compared only with columns of that class
-        if literal.is_string and not isinstance(cast, exp.Cast):
-            continue
-        fraction = text.partition(".")[2]
-        if "e" in text or len(fraction) > min(scales, default=len(fraction)):
-            refuse(literal)
 
 
 def _selected(select: exp.Select, source: _From) -> Rows:

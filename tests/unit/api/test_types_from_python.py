@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -116,6 +117,15 @@ def test_what_no_calendar_has_is_refused_by_column_and_value(tmp_path, name, lay
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("zone", ["Mars/Phobos", "+25:00", "GMT+1", "America/Argentina", "a\0b"])
+def test_time_zones_that_python_does_not_know_are_refused(tmp_path, zone):
+    values = times(0, pa.timestamp("us", zone))
+    for column in (values, pa.array([[], None], pa.list_(values.type))):
+        with pytest.raises(TypeClassError, match="Python knows no such time zone"):
+            Store(tmp_path).write_table("t", pa.table({"v": column}))
+    assert not tree(tmp_path)
+
+
 NO_CLASS = {
     "union": pa.UnionArray.from_dense(
         pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]
@@ -149,3 +159,93 @@ def test_a_named_index_of_pandas_is_never_dropped(tmp_path):
     store.write_table("u", frame.rename_axis(None))
     assert store.table("t").schema.names == ["k", "a"]
     assert store.table("u").schema.names == ["a"]
+
+
+def test_nan_as_a_partition_value_is_refused_by_column(tmp_path):
+    rows = pa.table({"v": [1.5, float("nan")], "a": [1, 2]})
+    with pytest.raises(DataError, match="1 row has NaN in `v`, which is a partition column"):
+        Store(tmp_path).write_table("t", rows, partition_by=["v"])
+    assert not tree(tmp_path)
+
+
+BROKEN = pa.array([b"a", b"\xff"]).view(pa.string())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        BROKEN,
+        BROKEN.cast(pa.binary()).cast(pa.large_binary()).view(pa.large_string()),
+        pa.array([b"a", b"\xed\xa0\x80"]).view(pa.string()),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), BROKEN),
+        pa.ListArray.from_arrays([0, 1, 2], BROKEN),
+        pa.StructArray.from_arrays([BROKEN], names=["a"]),
+    ],
+    ids=["text", "large text", "half a character", "dictionary", "list", "struct"],
+)
+def test_texts_that_are_not_utf8_are_refused_by_column(tmp_path, values):
+    store = Store(tmp_path)
+    rows = pa.table({"v": values, "a": [1, 2]})
+    store.write_table("t", rows.slice(0, 0))
+    before = tree(tmp_path)
+    layouts = [{}] if pa.types.is_nested(values.type) else [{}, {"partition_by": ["v"]}]
+    for name, options in [*(("u", layout) for layout in layouts), ("t", {"mode": "merge"})]:
+        key = {"key": ["a"]} if options.get("mode") else {}
+        with pytest.raises(DataError, match=r"Values in `v` are invalid in Arrow"):
+            store.write_table(name, rows, **options, **key)
+    if not pa.types.is_nested(values.type):
+        with pytest.raises(DataError, match=r"Values in `v` are invalid in Arrow"):
+            store.write_table("t", rows, "merge", key=["v"])
+    assert tree(tmp_path) == before
+
+
+def test_types_of_polars_that_arrow_does_not_know_are_refused(tmp_path):
+    store, wide = Store(tmp_path), pl.Series("v", [2**100], pl.Int128)
+    with pytest.raises(DataError, match="Dataset t: a column of the frame has a type that Arrow"):
+        store.write_table("t", pl.DataFrame([wide]))
+    with pytest.raises(DataError, match="rows must be a frame"):
+        store.write_table("t", pl.Series("v", [1]))
+
+
+OBJECTS = {
+    "an integer beyond 64 bits": ([2**70, 1], "column `v`: an integer has more than 64 bits"),
+    "one below": ([-(2**63) - 1], "column `v`: an integer has more than 64 bits"),
+    "half a character": (["\ud800"], "column `v`: a text has half of a surrogate pair"),
+    "half a character in a list": ([["\ud800"]], "column `v`: a text has half of a surrogate pair"),
+    "a date and a datetime": (
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 3)],
+        "`v` has datetime",
+    ),
+    "zones and none": ([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], "zone"),
+    "a time with a zone": ([None, dt.time(1, tzinfo=dt.UTC)], "`v` has times with a time zone"),
+    "nanoseconds": ([pd.Timestamp(1, unit="ns"), None], "`v` has nanoseconds"),
+    "text and bytes": (["a", b"b"], "`v` has texts and bytes"),
+    "a number and a flag": ([1.5, True], "`v` has booleans and numbers"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_of_pandas_never_become_other_values(tmp_path, name):
+    values, said = OBJECTS[name]
+    frame = pd.DataFrame({"k": range(len(values)), "v": pd.Series(values, dtype=object)})
+    store = Store(tmp_path)
+    for write in (
+        lambda: store.write_table("t", frame),
+        lambda: store.build("c", {"seed": frame}, dimension_columns=["k"]),
+    ):
+        with pytest.raises(DataError, match=said) as error:
+            write()
+        assert "Nothing was written" in str(error.value)
+    assert not tree(tmp_path)
+
+
+@pytest.mark.parametrize("key", [["v"], ["v", "k"]])
+def test_keys_in_dictionaries_are_merged(tmp_path, key):
+    frame = pd.DataFrame({"k": [1, 2, 3], "v": ["a", "b", None]}).astype({"v": "category"})
+    store = Store(tmp_path)
+    store.write_table("t", frame)
+    merged = store.write_table("t", frame.iloc[:2].assign(n=1).drop(columns="n"), "merge", key=key)
+    assert merged.rows == 3
+    again = pd.DataFrame({"k": [9], "v": ["b"]}).astype({"v": "category"})
+    found = store.write_table("t", again, "merge", key=["v"]).query(["k"], "v = 'b'").to_arrow()
+    assert found["k"].to_pylist() == [9]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -24,6 +26,7 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
 from tests.support.queries import quote_identifier, quote_literal
+from tests.unit.types.naive import OPERATIONS
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
 
 SCHEMA = pa.schema(
@@ -81,6 +84,23 @@ SCHEMA = pa.schema(
         ("1 = 1 and 'a' < 'b'", "true and true"),
         ("(i = 1 or i = 2) and i = 3", "(`i` = 1L or `i` = 2L) and `i` = 3L"),
         ("n = 'x'", "`n` = 'x'"),
+        ("f > 1e-999999999 or f = -0e0", "`f` > 0.0D or `f` = -0.0D"),
+        ("i = -128Y", "`i` = -128L"),
+        ("i > -9223372036854775808L", "`i` > cast('-9223372036854775808' as bigint)"),
+        ("m = 1e2", "`m` = cast('100.00' as decimal(38,2))"),
+        ("i < 1e-1", "`i` < 1L"),
+        (f"i < {10**60}", "`i` >= cast('-9223372036854775808' as bigint)"),
+        ("i = cast(1e2 as int)", "`i` = 100L"),
+        ("m = cast(1e-1 as decimal(2,1))", "`m` = cast('0.10' as decimal(38,2))"),
+        ("1e0 = 1 and 9007199254740993 = 9007199254740992e0", "true and true"),
+        (
+            "i = 9007199254740992e0",
+            "`i` >= 9007199254740992L and `i` <= 9007199254740993L",
+        ),
+        (
+            "i not in (9007199254740993, 1e0)",
+            "not (`i` in (1L) or (`i` >= 9007199254740992L and `i` <= 9007199254740993L))",
+        ),
     ],
 )
 def test_what_is_understood(sql: str, expected: str) -> None:
@@ -97,12 +117,35 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("s = 5", "Column `s` is of class string"),
         ("b = 1", "Column `b` is of class bool"),
         ("f = 9007199254740993", "only up to 2**53"),
-        ("f > 1e400", "float64 cannot hold it"),
-        ("i > 1e999999999", "out of the range of every class"),
+        ("f > 1e400", "out of the range of a double"),
+        ("f > 1e400D", "out of the range of a double"),
+        ("i > 1e999999999", "out of the range of a double"),
+        ("m > cast('1e401' as decimal(38,2))", "out of the range of every class"),
         ("i = 1.5D", "Column `i` is of class signed integer"),
-        ("i = 9007199254740994e0", "Column `i` is of class signed integer"),
-        ("i in (3, -1E17)", "Column `i` is of class signed integer"),
-        ("i between 0 and 9.3e18", "Column `i` is of class signed integer"),
+        (f"n in ({10**38})", "a number has at most 38 digits"),
+        ("s = 1e2", "cannot be compared with 100.0 (number)"),
+        (f"s = 0.{'1' * 5000}", "cannot be compared with 0.111"),
+        ("s = 0.1", "cannot be compared with 0.1 (number)"),
+        ("i = cast('NaN' as bigint)", "`NaN` is not an integer"),
+        ("m = cast('-inf' as decimal(10,2))", "`-inf` is not a number"),
+        ("i = cast('1_0' as int)", "`1_0` is not an integer"),
+        ("i = cast('١' as int)", "is not an integer"),
+        ("f = cast('١' as double)", "is not a number"),
+        ("i = cast('1e5' as bigint)", "`1e5` is not an integer"),
+        ("m > 1.505", "Spark would round 1.505 to compare it: write at most 2 digits"),
+        ("m in (1, 1.505)", "Spark would round 1.505"),
+        ("i = 0.00000000000000000001", "write at most 18 digits"),
+        ("m = cast(0 as decimal(38,0))", "Spark would round column `m`"),
+        (f"m in (1, 1{'0' * 36})", "Spark would round column `m`"),
+        ("z = '2024-01-01 00:00:00 America/Argentina'", "is not a timestamp"),
+        (f"z = '2024-01-01 00:00:00 {'a/' * 500}b'", "is not a timestamp"),
+        ("z = '2024-01-01 00:00:00 Mars/Phobos'", "is not a timestamp"),
+        ("z = timestamp_ntz '2024-01-01 00:00:00+01:00'", "which Spark ignores in a timestamp_ntz"),
+        ("z = '2024-01-01 00:00:00+19:00'", "is not a timestamp"),
+        ("z = '2024-01-01 00:00:00-01:60'", "is not a timestamp"),
+        ("d = '２０２４-01-01'", "write 'YYYY-MM-DD'"),
+        ("t = '２０２４-01-01 00:00:00'", "is not a timestamp"),
+        ("s = 'a\ud800'", "'\\ud800' is half of a surrogate pair"),
         ("d = timestamp '2013-01-01 00:00:00'", "Column `d` is of class date"),
         ("d = '2013'", "write 'YYYY-MM-DD'"),
         ("t = date '2013-01-01'", "Column `t` is of class timestamp"),
@@ -116,12 +159,14 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("abs(i) = 5", "`ABS(i)` is not supported: a condition may hold"),
         ("i + 1 = 5", "`i + 1` is not supported"),
         ("cast(i as bigint) = 5", "`CAST(i AS BIGINT)` is not supported"),
-        ("cast('7.5' as bigint) = i", "would change the value"),
+        ("cast('7.5' as bigint) = i", "`7.5` is not an integer"),
+        ("cast(7.5 as bigint) = i", "would change the value"),
         ("i in (select 1)", "is not supported"),
         ("i between symmetric 1 and 2", "is not supported"),
         ("s rlike 'x'", "is not supported"),
         ("s like all ('x')", "is not supported"),
         (r"s like 'a\\b'", "escapes 'b'"),
+        ("s like 'a' escape '\U0001f600'", "is not supported"),
         ("i like '1%'", "needs a string column"),
         ("i", "is of class signed integer and no condition"),
         ("q.i = 1", "`q.i` is not a column"),
@@ -137,6 +182,46 @@ def test_what_is_refused(sql: str, message: str) -> None:
     with pytest.raises(ConditionError) as error:
         parse_condition(sql, SCHEMA)
     assert message in str(error.value)
+
+
+def _with_exponent(number: float) -> str:
+    text = repr(number)
+    return text if "e" in text else f"{text}e0"
+
+
+_DOUBLES = [0.1, 0.01, 1.5, 100.0, 1e-9, 2.0**53, 1e16, 2.0**63, 1e23, 9.999999999999998e27, 1e40]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([pa.int64(), pa.uint64(), *(pa.decimal128(38, s) for s in (0, 2, 10, 38))]),
+    st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "<=>"]),
+    st.sampled_from(_DOUBLES) | st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-3, 3),
+    st.booleans(),
+)
+def test_exact_numbers_are_rounded_to_compare_them_with_doubles(
+    t: pa.DataType, op: str, number: float, away: int, mirrored: bool
+) -> None:
+    number = -number if mirrored else number
+    scale = t.scale if pa.types.is_decimal(t) else 0
+    if pa.types.is_integer(t):
+        low, high = (0, 2**64 - 1) if t == pa.uint64() else (-(2**63), 2**63 - 1)
+    else:
+        low, high = 1 - 10**38, 10**38 - 1
+    near = [Fraction(math.nextafter(number, end)) for end in (-math.inf, number, math.inf)
+            if math.isfinite(math.nextafter(number, end))]  # fmt: skip
+    steps = [round(value * 10**scale) + away for value in (*near, sum(near[:2]) / 2)]
+    steps = [min(max(step, low), high) for step in (*steps, 0, low, high)]
+    exact = Context(prec=100)
+    values = [Decimal(step).scaleb(-scale, exact) if scale else step for step in steps]
+    table = pa.table({"v": pa.array([*values, None], t)})
+    found = evaluate(
+        parse_condition(f"v {op} {_with_exponent(number)}", table.schema), table
+    ).to_pylist()
+    compare = OPERATIONS["=" if op == "<=>" else op]
+    expected = [compare(float(Fraction(step, 10**scale)), number) for step in steps]
+    assert found == [*expected, False if op == "<=>" else None]
 
 
 def test_patterns() -> None:
