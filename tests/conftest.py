@@ -19,7 +19,9 @@ _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
 
 # The same commit passes or fails each time. `make test-random` asks for other examples.
-hypothesis.settings.register_profile("same", derandomize="KTK_EXAMPLES" not in os.environ)
+hypothesis.settings.register_profile(
+    "same", derandomize="KTK_EXAMPLES" not in os.environ, deadline=None
+)
 hypothesis.settings.load_profile("same")
 
 # A job in a shell's background ignores interrupts and so would every child that a test
