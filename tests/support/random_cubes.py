@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
@@ -43,7 +43,7 @@ CLASSES: dict[pa.DataType, list[Any]] = {
     pa.struct({"x": pa.int64(), "y": pa.string()}): [{"x": 1, "y": None}, {"x": None, "y": "ü"}],
     pa.map_(pa.string(), pa.int64()): [[], [("a", 1), ("b", None)]],
 }
-if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 1):
+if tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 1):
     del CLASSES[pa.time64("us")]  # Spark has no type for it
 COMPARABLE = [t for t in CLASSES if not pa.types.is_nested(t)]
 _WITHOUT_INDEX = (pa.float64(), pa.time64("us"), pa.decimal128(38, 2))
