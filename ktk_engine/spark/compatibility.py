@@ -103,6 +103,10 @@ def collect_table(frame: DataFrame) -> pa.Table:
 def create_frame(session: SparkSession, table: pa.Table, schema: StructType | None) -> DataFrame:
     """Make a frame of a table as `createDataFrame` does."""
     if spark_version() >= (4, 0):
+        if schema is None and not len(table) and ".connect." in type(session).__module__:
+            # Spark Connect infers no types from a table without rows.
+            nulls = [pa.nulls(1, t) for t in table.schema.types]
+            return session.createDataFrame(pa.table(nulls, table.column_names)).limit(0)
         return session.createDataFrame(table, schema)
     return _streamed_frame(session, table, schema)
 
