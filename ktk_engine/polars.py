@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FEW_ROWS = 1_000_000
 # In these seconds a thread of Polars that has got a piece either asks for the next one or ends.
 _ASKS_AGAIN = 0.05
+_CUT_OFF = "The process ends, so the rest of the rows was not read."
 _LONGEST_PIECE = 10.0  # seconds that the end of the process waits for one
 
 
@@ -140,11 +141,13 @@ class _Pieces:
     def __next__(self) -> pl.DataFrame:
         with self._turn:
             if self._ended.is_set():
-                raise QueryError("The process ends, so the rest of the rows was not read.")
+                raise QueryError(_CUT_OFF)
             try:
                 return next(self._pieces)
-            except BaseException:
+            except BaseException as error:
                 self._at_exit.detach()
+                if isinstance(error, RuntimeError) and not threading.main_thread().is_alive():
+                    raise QueryError(_CUT_OFF) from error  # no pool takes work any more
                 raise
 
 

@@ -12,13 +12,16 @@ from ktk_engine import Store
 
 # The slow piece is the one that Polars asks for in advance, before it finds that it has enough.
 SLOW = """
-import sys, time
+import sys, threading, time
 import polars as pl
 from ktk_engine.api.query import Query  # deep: the pieces are slow
 from ktk_engine.polars import scan_table
 
+begun = threading.Event()
+
 def slowly(self, *arguments, batches=Query.to_batches, **named):
     for number, batch in enumerate(batches(self, *arguments, **named)):
+        begun.set()
         for _ in range(400 if number else 0):  # whenever the interpreter ends, this wakes soon
             time.sleep(0.001)
         yield batch
@@ -54,13 +57,12 @@ IN_A_THREAD = f"""
 import atexit, time
 atexit.register(time.sleep, 3)
 {SLOW}
-import threading
 
 def read():
     print(scan_table(sys.argv[1], 't').collect().height, 'rows')
 
 threading.Thread(target=read, daemon=True).start()
-time.sleep(0.5)
+begun.wait()
 """
 
 
