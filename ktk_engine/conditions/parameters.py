@@ -90,9 +90,9 @@ def many_values(node: exp.Expression, values: Mapping[str, object]) -> list[Any]
     value: Any = values.get(_name(node)) if isinstance(node, exp.Placeholder) else None
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return list(value.to_pylist())
-    # pandas' and Polars' columns have `to_list`.
-    listed = isinstance(value, (list, tuple, set, frozenset, range, np.ndarray))
-    if listed or hasattr(value, "to_list"):
+    # pandas' and Polars' columns have `to_list`, and numpy has arrays that are one value.
+    listed = isinstance(value, (list, tuple, set, frozenset, range)) or hasattr(value, "to_list")
+    if listed or (isinstance(value, np.ndarray) and value.ndim):
         return [_plain(item) for item in value]
     return None
 
@@ -101,16 +101,21 @@ def as_literal(value: object) -> Any:
     """A value of Python, Arrow or numpy, as `sql_value` gives that of a literal."""
     value = _plain(value)
     if isinstance(value, str):
-        if half := HALF_CHARACTER.search(value):
-            raise ConditionError(
-                f"{half[0]!a} is half of a surrogate pair and no character. A parameter has it at "
-                f"position {half.start() + 1}"
-            )
+        check_characters(value, "A parameter")
         return Text(value)
     if isinstance(value, Decimal):
         _check_exponent(value)
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return Fraction(value) if is_integer else value  # type: ignore[call-overload]
+
+
+def check_characters(text: str, what: str) -> None:
+    """Raise a `ConditionError` for half of a surrogate pair, which Arrow cannot compare."""
+    if half := HALF_CHARACTER.search(text):
+        raise ConditionError(
+            f"{half[0]!a} is half of a surrogate pair and no character. {what} has it at position "
+            f"{half.start() + 1}"
+        )
 
 
 def _check_exponent(value: Decimal) -> None:
@@ -126,4 +131,6 @@ def _name(node: exp.Placeholder) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, pa.Scalar):
         return value.as_py()
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
     return value.item() if isinstance(value, (np.number, np.bool_, np.str_)) else value

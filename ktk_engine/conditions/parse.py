@@ -39,6 +39,7 @@ from ktk_engine.conditions.long_list import without_long_lists
 from ktk_engine.conditions.parameters import (
     BoundText,
     as_literal,
+    check_characters,
     check_parameters,
     is_null,
     many_values,
@@ -47,7 +48,7 @@ from ktk_engine.conditions.parameters import (
 )
 from ktk_engine.conditions.sql_literal import Text, check_digits, python_value, sql_value
 from ktk_engine.errors import ConditionError
-from ktk_engine.sql.token import HALF_CHARACTER, simplified
+from ktk_engine.sql.token import simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
@@ -116,11 +117,7 @@ def parse_condition(
     `UNKNOWN_ZONE` refuses them. Parameters, `:name`, have their values from a `BoundText`. Raises a
     `ConditionError` for anything else.
     """
-    if half := HALF_CHARACTER.search(sql.sql if isinstance(sql, BoundText) else sql):
-        raise ConditionError(
-            f"{half[0]!a} is half of a surrogate pair and no character. The condition has it "
-            f"at position {half.start() + 1}"
-        )
+    check_characters(sql.sql if isinstance(sql, BoundText) else sql, "The condition")
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
     if isinstance(sql, BoundText):
         root = _parse(sql.sql)

@@ -63,6 +63,8 @@ def bound(sql: str, **values: object) -> Any:
         ("n = :v", {"v": 3}, "n = 3"),
         ("i in (:v)", {"v": [3, 1, 3]}, "i in (3, 1, 3)"),
         ("i in (:v)", {"v": 3}, "i in (3)"),
+        ("i in (:v) and i = :v", {"v": np.array(3)}, "i in (3) and i = 3"),
+        ("t = :v", {"v": np.array(MOMENT, "datetime64[us]")}, "t = '2024-01-31 05:00:00'"),
         ("i in (:v, :w, 5)", {"v": 3, "w": 4}, "i in (3, 4, 5)"),
         ("i not in (:v)", {"v": np.arange(3)}, "i not in (0, 1, 2)"),
         ("i in (:v)", {"v": pd.Series([1, 2])}, "i in (1, 2)"),
