@@ -115,9 +115,12 @@ def _publish(
     if state is not None:
         if known is None:
             with _as_warning(scope, others, "perhaps not published in other formats"):
-                items = state.datasets.items()
                 state.snapshots_except(
-                    [u for u, i in items if i.entry is None or not i.is_as_committed]
+                    [
+                        uuid
+                        for uuid, item in state.datasets.items()
+                        if item.entry is None or not item.is_as_committed
+                    ]
                 )
         with _as_warning(scope, others, "not published in other formats yet"):
             others.append(publish_forms(state, expired_keys))
