@@ -66,6 +66,9 @@ def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
 
     `subject` names it in messages. Raises a `DataError` for values that Arrow cannot convert.
     """
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise DataError(f"{subject} has two columns `{twice[0]}`. Rename one. Nothing was written.")
     for place, name in enumerate(frame.columns):
         if mixture := _mixture(frame.iloc[:, place]):
             raise DataError(
@@ -77,7 +80,7 @@ def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataError(
             f"{subject} cannot be converted: {_reason(frame, error)}. Give the column one type "
-            "that is not sparse, for instance by astype. Nothing was written."
+            "that Arrow has, for instance by astype. Nothing was written."
         ) from error
     return table.replace_schema_metadata(None)
 

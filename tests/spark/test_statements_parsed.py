@@ -44,6 +44,8 @@ REFUSED = {
 
 def difference(spark, text: str) -> str | None:
     """What one parser finds and the other does not; None where Spark refuses the statement."""
+    if text != text.encode(errors="replace").decode():  # half a character: no JVM takes it
+        return None
     try:
         theirs = sparks_references(spark, text)
     except (PySparkException, Py4JJavaError):
