@@ -172,6 +172,7 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
     """Move to the newest entry and check the change set against those in between."""
     newest = resolve(head.store, head.scope)
     _refuse_foreign(newest, change_set)
+    before = head.head
     for entry, _ in read_entries(
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
@@ -182,7 +183,10 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
         check_tags(entry, change_set.tags)
         for change in change_set.changes:
             if not _took_over_the_same(head, entry, change.uuid):
-                check_conflicts(change.uuid, change.operation, change.partitions, entry)
+                check_conflicts(
+                    change.uuid, change.operation, change.partitions, entry, before, head.store
+                )
+        before = entry
     return newest
 
 

@@ -32,11 +32,12 @@ Operation = Literal[
 DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
-# only where a snapshot builds on another, 4 only where versions are tagged, and 5 only where a
-# snapshot has segments. So older versions of this library can still read all other stores, and
-# none writes an entry that loses something.
-_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS = 2, 3, 4, 5
-_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS)
+# only where a snapshot builds on another, 4 only where versions are tagged, 5 only where a snapshot
+# has segments, and 6 only where an entry leaves out labels. So older versions of this library can
+# still read all other stores, and none writes an entry that loses something.
+_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS = 2, 3, 4
+_FORMAT_WITH_SEGMENTS, _FORMAT_UNLISTED = 5, 6
+_FORMATS = range(1, _FORMAT_UNLISTED + 1)
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,18 @@ class ChangeRecord:
     added: tuple[str, ...] = ()  # labels; empty for `rebuild`, whose snapshot has them all
     removed: tuple[str, ...] = ()  # labels; empty for `rebuild`, which removes all
     schema_changed: bool = False  # a column's type, or the set of columns
+    # More files came or went than an entry names, so that no reader pays for them: both lists are
+    # empty, and only the snapshots before and after tell.
+    unlisted: bool = False
 
     @property
     def partitions(self) -> frozenset[str]:
         """Folders of the partitions whose files it added or removed."""
         return frozenset(label.rpartition("/")[0] for label in (*self.added, *self.removed))
+
+    def as_json(self) -> dict[str, Any]:
+        """Its form in an entry's document."""
+        return {name: v for name, v in self.__dict__.items() if name != "unlisted" or v}
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ def render_entry(entry: LogEntry) -> bytes:
         "parent": {"commit": entry.parent, "sha256": entry.parent_sha256},
         "time": entry.time.isoformat(),
         "datasets": {uuid: item.as_json() for uuid, item in entry.datasets.items()},
-        "changes": {uuid: dict(item.__dict__) for uuid, item in entry.changes.items()},
+        "changes": {uuid: item.as_json() for uuid, item in entry.changes.items()},
         "deleted": entry.deleted,
         "removed": dict(entry.removed),
         "history": dict(entry.history),
@@ -145,6 +153,8 @@ def render_entry(entry: LogEntry) -> bytes:
 
 def _format_of(entry: LogEntry) -> int:
     """The oldest format that can hold everything in an entry."""
+    if any(item.unlisted for item in entry.changes.values()):
+        return _FORMAT_UNLISTED
     if any(item.segments for item in entry.datasets.values()):
         return _FORMAT_WITH_SEGMENTS
     if entry.tags or entry.tagged:
@@ -185,7 +195,12 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
 
 def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:
     lists = {name: tuple(item[name]) for name in ("added", "removed")}
-    return ChangeRecord(item["operation"], **lists, schema_changed=item["schema_changed"])
+    return ChangeRecord(
+        item["operation"],
+        **lists,
+        schema_changed=item["schema_changed"],
+        unlisted=item.get("unlisted", False),
+    )
 
 
 def digest(data: bytes) -> str:

@@ -14,6 +14,7 @@ from ktk_engine.files import (
     merge_segments,
     task_values,
 )
+from ktk_engine.log.change import conflict
 from ktk_engine.snapshot import store_segments
 
 TINY = {"_MOST_WHOLE": 2, "_SEGMENT": 4, "_TIER": 2, "_MERGED": 3, "_REWRITTEN": 2}
@@ -58,5 +59,6 @@ def tiny_bounds(**others: int) -> Iterator[None]:
     with ExitStack() as stack:
         for name, value in TINY.items():
             stack.enter_context(patch.object(store_segments, name, value))
+        stack.enter_context(patch.object(conflict, "_MOST_LISTED", 1))
         stack.enter_context(tiny_indices(**others))
         yield

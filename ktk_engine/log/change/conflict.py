@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 
-from ktk_engine.errors import CommitConflictError
+import pyarrow.compute as pc
+
+from ktk_engine.errors import CommitConflictError, FormatError, ObjectNotFoundError
+from ktk_engine.format.label import folders_of
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from ktk_engine.store.interface import ObjectStore
+
+_MOST_LISTED = 1_000  # files that an entry names
 
 _WORDS = {
     "rebuild": "was rebuilt",
@@ -35,16 +42,23 @@ def check_conflicts(
     operation: Operation,
     partitions: frozenset[str] | None,
     winner: LogEntry,
+    before: LogEntry | None,
+    store: ObjectStore,
 ) -> None:
     """Raise a `CommitConflictError` if an entry that was committed meanwhile contradicts a change.
 
     Appends do not conflict with appends or with replaced partitions. Replacing or deleting what
-    another commit changed does. `partitions` are folders; None means all.
+    another commit changed does. `partitions` are folders; None means all. `before` is the entry
+    before the winner; its snapshots in the store are read where the winner does not list its files.
     """
     change = winner.changes.get(uuid)
     if change is None:
         return
     reason = _reason(operation, partitions, change)
+    if reason is None:
+        assert partitions is not None
+        shared = partitions & _touched(uuid, winner, before, store)
+        reason = f"both touch partition {min(shared) or '(the whole dataset)'}." if shared else ""
     if reason:
         raise CommitConflictError(
             f"Dataset {uuid} {_WORDS[change.operation]} by version {winner.version} of its log "
@@ -59,11 +73,13 @@ def change_record(
     if operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
         return ChangeRecord(operation, schema_changed=True)
     gone, came = changed_files(before, after)
+    unlisted = gone.num_rows + came.num_rows > _MOST_LISTED
     return ChangeRecord(
         operation,
-        added=tuple(came["label"].to_pylist()),
-        removed=tuple(sorted(gone["label"].to_pylist())),
+        added=() if unlisted else tuple(came["label"].to_pylist()),
+        removed=() if unlisted else tuple(sorted(gone["label"].to_pylist())),
         schema_changed=before is None or before.schema != after.schema,
+        unlisted=unlisted,
     )
 
 
@@ -115,7 +131,10 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
         )
 
 
-def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
+def _reason(
+    operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord
+) -> str | None:
+    """Why a change contradicts another; None if that depends on the partitions."""
     if change.operation == "cleanup":
         return ""
     if {operation, change.operation} & METADATA_ONLY_OPERATIONS and change.operation != "remove":
@@ -124,9 +143,25 @@ def _reason(operation: Operation, partitions: frozenset[str] | None, change: Cha
         return "what it started from is gone."
     if operation == "append":
         return "its columns changed." if change.schema_changed else ""
-    if partitions is None:
-        return f"this run would undo that ({operation})."
-    shared = partitions & change.partitions
-    if shared:
-        return f"both touch partition {min(shared) or '(the whole dataset)'}."
-    return ""
+    return f"this run would undo that ({operation})." if partitions is None else None
+
+
+def _touched(
+    uuid: str, winner: LogEntry, before: LogEntry | None, store: ObjectStore
+) -> frozenset[str]:
+    """Folders of the partitions in which an entry added or removed files."""
+    if not winner.changes[uuid].unlisted:
+        return winner.changes[uuid].partitions
+    old, new = before.datasets.get(uuid) if before else None, winner.datasets[uuid]
+    try:
+        gone, came = changed_files(
+            read_snapshot(store, old.snapshot, old.snapshot_sha256) if old else None,
+            read_snapshot(store, new.snapshot, new.snapshot_sha256),
+        )
+    except (FormatError, ObjectNotFoundError) as error:
+        raise CommitConflictError(
+            f"Version {winner.version} of the log changed dataset {uuid} while this run wrote to "
+            f"it, and which partitions is unknown: {error} Nothing was committed. Run it again."
+        ) from error
+    folders = [pc.unique(folders_of(files["label"].combine_chunks())) for files in (gone, came)]
+    return frozenset(folder for part in folders for folder in part.to_pylist())

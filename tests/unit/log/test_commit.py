@@ -1,6 +1,9 @@
+import json
 import threading
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import (
@@ -10,10 +13,11 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.log.chain import read_entries
+from ktk_engine.log.change import conflict as conflicts
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.entry import digest
+from ktk_engine.log.entry import digest, parse_entry
 from ktk_engine.log.pending_commit import PendingCommit
-from ktk_engine.log.scope import LogScope, new_commit_id
+from ktk_engine.log.scope import LogScope, new_commit_id, scope_of
 from ktk_engine.log.state import resolve
 from tests.support.changes import Target, build, commit
 from tests.support.dataset_builder import (
@@ -200,7 +204,9 @@ def test_parallel_writers(store):
         ("replace", "append", "both touch partition"),
     ],
 )
-def test_conflicts(store, mine, theirs, conflict):
+@pytest.mark.parametrize("listed", [1_000, 0])
+def test_conflicts(store, mine, theirs, conflict, listed, monkeypatch):
+    monkeypatch.setattr(conflicts, "_MOST_LISTED", listed)
     builder = flights_builder(store)
     builder.commit_rebuild(flights())
     base = resolve(store, CUBE)
@@ -227,6 +233,41 @@ def test_conflicts(store, mine, theirs, conflict):
         assert resolve(store, CUBE).version == 2
     else:
         assert commit_change(store, change(mine), base).entry.version == 3
+
+
+def replace_partition(builder, origin, commit_id):
+    files = builder.files(flights([origin], 5), commit_id)[0]
+
+    def rebase(base, attempt):
+        return base.changed(
+            base.files.filter(pc.equal(base.files["partition.origin"], origin)), files
+        )
+
+    folders = frozenset({f"origin={origin}"})
+    return DatasetChange(builder.uuid, "replace", rebase, folders, builder.role)
+
+
+def test_a_commit_of_many_files_does_not_list_them(store, monkeypatch):
+    monkeypatch.setattr(conflicts, "_MOST_LISTED", 2)
+    builder = DbtNode(store, "t", ("origin",))
+    builder.commit_rebuild(flights(["JFK", "LGA"]))
+    base = resolve(store, scope_of("t"))
+    few = builder.commit_append(flights(["JFK"], 7)).entry
+    many = builder.commit_append(flights(["EWR", "JFK", "SFO"], 9)).entry
+    assert (len(few.changes["t"].added), few.changes["t"].unlisted) == (1, False)
+    change = many.changes["t"]
+    assert (change.added, change.removed, change.unlisted) == ((), (), True)
+    documents = [store.get(scope_of("t").entry_key(item.version)) for item in (few, many)]
+    assert [json.loads(data)["format"] for data in documents] == [2, 6]
+    assert [parse_entry(data, "").changes for data in documents] == [few.changes, many.changes]
+
+    done = commit_change(store, partial(replace_partition, builder, "LGA"), base)
+    assert done.entry.version == 4
+    with pytest.raises(CommitConflictError, match="both touch partition origin=SFO"):
+        commit_change(store, partial(replace_partition, builder, "SFO"), base)
+    store.delete([many.datasets["t"].snapshot])
+    with pytest.raises(CommitConflictError, match="which partitions is unknown: Snapshot"):
+        commit_change(store, partial(replace_partition, builder, "LGA"), base)
 
 
 def test_writers_of_different_datasets_only_share_the_slots(store):
