@@ -20,6 +20,7 @@ from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
 _BATCH_ROWS = 131_072
+_BATCHES = 256  # in the file of a run; one of each run is in memory while they are merged
 _Key = tuple[tuple[int, Any], ...]
 
 
@@ -31,14 +32,14 @@ def sorted_batches(
     """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
     Columns have no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
-    more go to a temporary folder in runs, of which about as much as one run has is in memory again
-    later. Raises a `SessionError` if the folder cannot be written, or is full.
+    more go to a temporary folder in runs. Later the bytes of one run and a small part of each other
+    are in memory. Raises a `SessionError` if the folder cannot be written, or is full.
     """
     if not names:
         yield from batches
         return
     with ExitStack() as made:
-        runs: list[Path] = []
+        runs: list[_Run] = []
         folder: Path | None = None
         held: list[pa.RecordBatch] = []
         size = 0
@@ -47,18 +48,23 @@ def sorted_batches(
             size += batch.nbytes
             if size >= run_bytes:
                 folder = folder or _make_folder(made)
-                runs.append(_stored(_sorted(held, names), folder / str(len(runs))))
+                runs.append(_Run(_sorted_table(held, names), names, folder / str(len(runs))))
                 size = 0
         if folder is None:
-            yield from _sorted(held, names).to_batches(_BATCH_ROWS) if held else ()
+            yield from _sorted(held, names)
             return
         if held:
-            runs.append(_stored(_sorted(held, names), folder / str(len(runs))))
+            runs.append(_Run(_sorted_table(held, names), names, folder / str(len(runs))))
         yield from _merged(runs, names)
 
 
-def _sorted(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
+def _sorted(held: list[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Sort held batches, which are let go."""
+    if held:
+        yield from _sorted_table(held, names).to_batches(_BATCH_ROWS)
+
+
+def _sorted_table(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
     table = pa.Table.from_batches(held)
     held.clear()
     return sort_table(table, names)
@@ -107,66 +113,66 @@ def _make_folder(made: ExitStack) -> Path:
         return Path(made.enter_context(folder))
 
 
-def _stored(table: pa.Table, path: Path) -> Path:
-    """Store rows in a file."""
-    with (
-        temporary_files(f"Rows cannot be sorted in the temporary file {path}"),
-        pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
-        writer.write_table(table, _BATCH_ROWS)
-    return path
+class _Run:
+    """Sorted rows in a temporary file, given once from the first to the last."""
+
+    def __init__(self, table: pa.Table, names: Sequence[str], path: Path) -> None:
+        self._names = list(names)
+        self._path = path
+        self.first_keys: list[_Key] = []  # of the batches in the file
+        self._read = 0  # batches
+        self._rest: pa.RecordBatch | None = None  # read, but not given yet
+        rows = -(-table.num_rows // _BATCHES)
+        with (
+            temporary_files(f"Rows cannot be sorted in the temporary file {path}"),
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            for batch in table.to_batches(rows) if rows else ():
+                writer.write_batch(batch)
+                self.first_keys.append(_key(batch.select(self._names), 0))
+
+    def up_to(
+        self, cut: _Key | None, bisect: Callable[..., int] = bisect_left
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the rows before a key, or all that are left; with `bisect_right` the key's, too."""
+        end = len(self.first_keys) if cut is None else bisect(self.first_keys, cut)
+        if self._read < end:
+            if self._rest is not None:
+                yield self._rest
+            # Not mapped into memory: each look at a page would bring its neighbours along.
+            with (
+                temporary_files(f"Rows cannot be read from the temporary file {self._path}"),
+                pa.OSFile(str(self._path)) as source,
+                pa.ipc.open_file(source) as reader,
+            ):
+                for number in range(self._read, end - 1):
+                    yield reader.get_batch(number)
+                self._rest = reader.get_batch(end - 1)
+            self._read = end
+        if self._rest is not None:
+            rest, count = self._rest, self._rest.num_rows
+            keys = rest.select(self._names)
+            if cut is not None:
+                count = bisect(range(count), cut, key=partial(_key, keys))
+            self._rest = rest.slice(count) if count < rest.num_rows else None
+            yield rest.slice(0, count)
 
 
-def _opened(path: Path) -> pa.Table:
-    """The rows of a file, memory-mapped; what was looked at takes memory until they are let go."""
-    with temporary_files(f"Rows cannot be read from the temporary file {path}"):
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
-def _merged(runs: list[Path], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _merged(runs: Sequence[_Run], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Cut all runs at the same keys, and sort the rows between two cuts."""
-    starts = [0] * len(runs)
-    for cut, count in Counter(_cuts(runs, names)).items():
-        yield from _sorted_parts(_slices(runs, starts, names, cut), names)
+    keys = sorted(key for run in runs for key in run.first_keys)
+    # Between two cuts, all runs together have about as many bytes as one run.
+    step = -(-len(keys) // len(runs))
+    for cut, count in Counter(keys[step::step]).items():
+        yield from _sorted([part for run in runs for part in run.up_to(cut)], names)
         if count > 1:  # many rows have this key, and need no order
-            for part in _slices(runs, starts, names, cut, bisect_right):
-                yield from part.to_batches(_BATCH_ROWS)
-    yield from _sorted_parts(_slices(runs, starts, names), names)
+            for run in runs:
+                yield from run.up_to(cut, bisect_right)
+    yield from _sorted([part for run in runs for part in run.up_to(None)], names)
 
 
-def _cuts(runs: list[Path], names: Sequence[str]) -> list[_Key]:
-    """Keys in order, between which all runs together have about as many rows as one run."""
-    samples = []
-    for run in runs:
-        keys = _opened(run).select(list(names))
-        step = max(1, keys.num_rows // len(runs))  # runs have equal bytes, not rows
-        samples += [_key(keys, at) for at in range(0, keys.num_rows, step)]
-    return sorted(samples)[len(runs) :: len(runs)]
-
-
-def _slices(
-    runs: list[Path],
-    starts: list[int],
-    names: Sequence[str],
-    cut: _Key | None = None,
-    bisect: Callable[..., int] = bisect_left,
-) -> Iterator[pa.Table]:
-    """The rows of each run from its start to a cut, or to its end; moves the starts."""
-    for number, run in enumerate(map(_opened, runs)):
-        start, end = starts[number], run.num_rows
-        if cut is not None:
-            keys = run.select(list(names))
-            end = bisect(range(end), cut, start, key=partial(_key, keys))
-        starts[number] = end
-        yield run.slice(start, end - start)
-
-
-def _sorted_parts(parts: Iterator[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    yield from sort_table(pa.concat_tables(parts), names).to_batches(_BATCH_ROWS)
-
-
-def _key(keys: pa.Table, at: int) -> _Key:
+def _key(keys: pa.RecordBatch, at: int) -> _Key:
     """A row's key, which Python compares in Arrow's order of sorting: NaN, then null last."""
     found = []
     for column in keys.columns:
