@@ -30,7 +30,7 @@ from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message
-from ktk_engine.snapshot.stored_files import FileTable
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
@@ -109,12 +109,14 @@ def find_garbage(
     entries = _entries(links)
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     kept = _kept(links, retention, now, state.head.tags if state.head else {}, living)
-    roots = _roots(store, state, kept, _expired_keys(entries))
+    unnamed = {info.key: info for info in listed}
+    for keys in _roots(store, state, kept, _expired_keys(entries)):
+        for key in keys:
+            unnamed.pop(key, None)
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
     age = max(retention.age, FOREIGN_LIFETIME)
-    unnamed = [info for info in listed if info.key not in roots]
-    objects = [info for info in unnamed if _may_go(info, now, living, ended, age)]
+    objects = [info for info in unnamed.values() if _may_go(info, now, living, ended, age)]
     strange = frozenset(info.key for info in objects if not _commits(info) & ended)
     spared = _named_elsewhere(store, state, strange, {} if named is None else named)
     objects = [info for info in objects if info.key not in spared]
@@ -299,24 +301,22 @@ def _kept(
 
 def _roots(
     store: ObjectStore, state: State, kept: Sequence[LogEntry], expired_keys: set[str]
-) -> set[str]:
-    """Every key that a kept version or a present document refers to."""
-    roots = set()
+) -> Iterator[Collection[str]]:
+    """Every key that a kept version or a present document refers to; in parts, some repeatedly."""
+    items = {i.snapshot: (uuid, i) for entry in kept for uuid, i in entry.datasets.items()}
+    newest: dict[str, Snapshot] = {}
+    for key, (uuid, item) in items.items():  # the oldest versions first
+        # An earlier clean-up may have kept less; history shows only counts of what it deleted.
+        if key in expired_keys:
+            continue
+        found = read_snapshot(store, key, item.snapshot_sha256)
+        yield item.snapshots
+        yield [published_index_key(uuid, name, item.commit) for name in found.index_segments]
+        # An intent may have spared the snapshot alone, after its files were deleted.
+        if not expired_keys.intersection(found.segments):
+            yield from found.key_parts(newest.get(uuid))
+            newest[uuid] = found
     for uuid, snapshot in state.snapshots().items():
         table = snapshot.properties.get("table")
-        roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
-        roots |= snapshot.keys
-    # An earlier clean-up may have kept less; history shows only counts of what it deleted.
-    items = [item for entry in kept for item in entry.datasets.values()]
-    wanted = {item.snapshot: item for item in items}
-    known: dict[str, FileTable] = {}
-    for key in sorted(wanted.keys() - expired_keys):
-        roots |= wanted[key].snapshots
-        found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
-        # An intent may have spared the snapshot alone, after its files were deleted.
-        roots |= set() if expired_keys.intersection(found.segments) else found.keys
-        roots |= {
-            published_index_key(found.uuid, name, wanted[key].commit)
-            for name in found.index_segments
-        }
-    return roots
+        yield [common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid)]
+        yield from snapshot.key_parts(newest.get(uuid))

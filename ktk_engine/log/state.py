@@ -212,13 +212,13 @@ class State:
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
-            # Own keys first: `refers_to` may have to read segments, which went with the snapshot.
+            # Own keys first: `named_among` may have to read segments, which went with the snapshot.
             for entry in later:
                 if needed & frozenset(entry.deleted):
                     return entry.version
             for entry in later:
                 gone = frozenset(entry.deleted)
-                if gone and any(snapshot.refers_to(gone) for snapshot in loaded):
+                if gone and any(snapshot.named_among(gone) for snapshot in loaded):
                     return entry.version
         except KtkError:
             pass  # the first error says more

@@ -57,7 +57,7 @@ class _NothingNeeded:
 
     def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
         for snapshot in snapshots.values():
-            lost = snapshot.keys & self.deleted
+            lost = snapshot.named_among(self.deleted)
             if lost:
                 raise CommitConflictError(
                     f"Another run committed files of {snapshot.uuid} that this clean-up was going "

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -182,6 +183,14 @@ class SegmentedFiles(EncodedFiles):
         # Position of each chosen row among the chosen ones, in the order of all.
         rank = np.cumsum(wanted) - 1
         return table.take(pa.array(rank[places[wanted[places]]]))
+
+    def parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of all files, a segment at a time; what is read for that is not kept."""
+        reader = SegmentReader(self.reader.store, WeakValueDictionary(self.reader.known))
+        files = SegmentedFiles(self.listed, self._schema, reader)
+        for number in range(self.listed.num_rows):
+            yield files.living_rows(number, columns)
+        yield self.added.select(columns)
 
     def narrowed(self, conditions: Sequence[Condition]) -> SegmentedFiles:
         """Leave out segments in which no file can fulfil these conditions on partition columns."""

@@ -5,7 +5,7 @@ See docs/design/files-and-commits.md, Snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,11 +132,24 @@ class Snapshot:
         if isinstance(files, SegmentedFiles):
             files.verify()
 
-    @property
-    def keys(self) -> set[str]:
-        """Keys of everything that it names: data files, index files, segments."""
-        data: list[str] = self.file_column("key").to_pylist()
-        return {*data, *self.index_keys, *self.segments}
+    def key_parts(self, known: Snapshot | None = None) -> Iterator[Collection[str]]:
+        """Keys of everything that it names: data files, index files, segments; in several parts.
+
+        Leaves out the data files of segments that `known` lists with the same files gone.
+        """
+        yield {*self.index_keys, *self.segments}
+        files = self.file_table
+        if not isinstance(files, SegmentedFiles):
+            yield self.file_column("key").to_pylist()
+            return
+        if known is not None and isinstance(known.file_table, SegmentedFiles):
+            files = files.apart_from(known.file_table)
+        for part in files.parts(["key"]):
+            yield part["key"].to_pylist()
+
+    def named_among(self, keys: Set[str]) -> Set[str]:
+        """Which of the keys it names: of data files, index files and segments."""
+        return {key for part in self.key_parts() for key in part if key in keys} if keys else set()
 
     @property
     def is_seed(self) -> bool:
@@ -227,13 +240,6 @@ class Snapshot:
             return self.file_table.select([])
         columns = self.file_table.select(names)
         return columns.rename_columns([name[len(prefix) :] for name in names])
-
-    def refers_to(self, keys: frozenset[str]) -> bool:
-        """Whether it names one of the keys: a data file, an index file or an index segment."""
-        if not keys.isdisjoint((*self.index_keys, *self.segments)):
-            return True
-        some = pa.array(sorted(keys), pa.string())
-        return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())
 
     def narrowed(self, conditions: Sequence[Condition]) -> Snapshot:
         """Leave out files that cannot fulfil the conditions, where that saves reading segments.

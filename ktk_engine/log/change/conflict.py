@@ -88,7 +88,7 @@ def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) ->
     if not expired_keys:
         return
     for snapshot in snapshots:
-        lost = expired_keys & snapshot.keys
+        lost = snapshot.named_among(expired_keys)
         if lost:
             raise CommitConflictError(
                 f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "

@@ -135,7 +135,7 @@ def _check_complete(state: State, version: int) -> None:
         assert item.entry is not None or item.foreign, "a version of the log has entries"
         if item.entry is None:
             continue
-        if gone and old.snapshot(uuid).refers_to(gone):
+        if gone and old.snapshot(uuid).named_among(gone):
             raise VersionGoneError(
                 f"{state.scope} of {state.store.url}: a clean-up has removed files of {uuid} of "
                 f"version {version}, which cannot be tagged any more. Nothing was written."
