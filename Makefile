@@ -187,7 +187,7 @@ test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
 
 test-random: .venv/.installed
-	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),6) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
+	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),10) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults tests/connect

@@ -96,7 +96,7 @@ def queries(draw: st.DrawFn, cube: list[RandomDataset]) -> tuple[str, str]:
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes(enrichments=3))
-@examples(8)
+@examples(4)
 def test_both_engines_agree(sql, tmp_path_factory, data, cube):
     store = LocalStore(tmp_path_factory.mktemp("random") / "an")
     write(store, cube)

@@ -200,7 +200,7 @@ def check(
         assert len(wanted) == len(old) + changes.inserted - changes.deleted
 
 
-@examples(12)
+@examples(6)
 @given(
     st.data(),
     st.booleans(),
@@ -231,7 +231,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
     check(sql, store, statement(plan), old, new, plan, cube)
 
 
-@examples(8)
+@examples(4)
 @given(
     st.booleans(),
     some_rows,

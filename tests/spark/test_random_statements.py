@@ -364,7 +364,7 @@ def both(spark, tmp_path_factory):
     return Both(spark, tmp_path_factory.mktemp("random"))
 
 
-@examples(40)
+@examples(20)
 @given(st.data())
 def test_random_statements(both, data):
     both.start_again()

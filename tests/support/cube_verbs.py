@@ -22,7 +22,7 @@ from tests.support.random_cubes import TIMES
 from tests.support.random_rows import CELL, KINDS, PARTITIONS, SCHEMAS, Cells, frame_of, rows_of
 
 Model = dict[str, Cells]
-EXAMPLES = 10 * TIMES
+EXAMPLES = 6 * TIMES
 ENRICHMENTS = st.sampled_from(["more", "flat"])
 WHERE = st.sampled_from(
     [

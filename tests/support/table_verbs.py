@@ -19,7 +19,7 @@ from tests.support.random_cubes import TIMES
 
 PARTITIONS = ("a/b", "é=%", "")
 
-EXAMPLES = 10 * TIMES
+EXAMPLES = 6 * TIMES
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.uint64()), ("t", pa.string()), ("v", pa.int16())])
 ROW = st.fixed_dictionaries(
     {

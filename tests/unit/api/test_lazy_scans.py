@@ -388,7 +388,7 @@ def whole(store):
     return store.cube("trips").query().to_polars().lazy()
 
 
-@examples(300)
+@examples(120)
 @given(predicate=st.recursive(leaves(), joined, max_leaves=5))
 def test_random_predicates(store, whole, predicate):
     """A filter before the rows are collected is a filter after that."""
@@ -444,7 +444,7 @@ def sql_joined(children):
     ) | children.map(lambda one: f"not ({one})")
 
 
-@examples(200)
+@examples(80)
 @given(where=st.recursive(sql_leaves(), sql_joined, max_leaves=5))
 def test_random_conditions_of_duckdb(store, rows_in_memory, where):
     """What DuckDB answers of a cube, it answers of the rows in memory."""
