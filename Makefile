@@ -23,7 +23,7 @@
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
-# make test-random  the tests that ask random questions, six times as many (KTK_EXAMPLES), other ones
+# make test-random  the tests that ask random questions, ten times as many (KTK_EXAMPLES), other ones
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
