@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -75,6 +76,7 @@ class InterruptingStore(ObjectStore):
         self.at, self.when, self.error, self.again = at, when, error, again
         self.calls = []
         self.days = 0
+        self._lock = threading.Lock()  # stores take one call after the other
 
     @property
     def url(self):
@@ -167,7 +169,8 @@ class InterruptingStore(ObjectStore):
         hit = number == self.at or (self.again and 0 <= self.at < number)
         if hit and self.when == "before":
             raise self.error(f"before call {number}: {method} {key}")
-        result = action()
+        with self._lock:
+            result = action()
         if hit:
             raise self.error(f"after call {number}: {method} {key}")
         return result
