@@ -32,7 +32,7 @@
 # make bench    compares queries with DuckDB, plain Spark and Kartothek, and merges with rebuilds;
 #               measures what the adapter costs, start-up (with dbt-spark's), and memory; writes
 #               benchmarks/results/
-# make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 4 million files
+# make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 40 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
 #               read what we write
 # make azurite  a server of Azure's, by npm, for tests
@@ -329,7 +329,7 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 	@touch $@
 
 bench-scale: .venv/.installed
-	.venv/bin/python -m benchmarks.scale --cells 8 64 --files 10000 1000000 --commits 1000
+	.venv/bin/python -m benchmarks.scale --cells 8 64 --files 10000 1000000 10000000 --commits 1000
 
 oracle: .oracle/.installed plateau
 	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"
