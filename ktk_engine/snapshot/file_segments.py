@@ -21,6 +21,7 @@ from ktk_engine.conditions.may_match import may_match
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, StoredFiles, some_files
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
 POSITION = "position"
@@ -35,6 +36,8 @@ LISTED = (
     pa.field("rows", pa.int64()),  # of the remaining files; null: unknown
     pa.field("bytes", pa.int64()),
 )
+
+_AT_ONCE = 16  # segments that are read together where nothing is kept
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ class SegmentedFiles(EncodedFiles):
         with self._lock:
             new = [name for name in columns if name not in self._columns]
             if new:
-                parts = [self.living_rows(n, new) for n in range(self.listed.num_rows)]
+                parts = self._living_parts(range(self.listed.num_rows), new)
                 table = self.together([*parts, self.added.select(new)], new)
                 places = self._places()
                 if places is not None:
@@ -164,18 +167,22 @@ class SegmentedFiles(EncodedFiles):
         if places is not None:
             chosen, wanted = wanted, np.zeros(self.num_rows, bool)
             wanted[places] = chosen
-        parts, start = [], 0
+        chosen_rows, start = dict[int, np.ndarray](), 0
         for number in range(self.listed.num_rows):
             living = self._left(number)
             part = wanted[start : start + len(living)]
             start += len(living)
             if part.any():
-                stored = self._segment(number)
-                chosen = np.zeros(stored.num_rows, bool)
-                chosen[living[part]] = True
-                known = [name for name in columns if name in stored.schema.names]
-                found = some_files(stored, pa.array(chosen), known or [POSITION])
-                parts.append(found)
+                chosen_rows[number] = living[part]
+
+        def read(number: int) -> pa.Table:
+            stored = self._segment(number)
+            chosen = np.zeros(stored.num_rows, bool)
+            chosen[chosen_rows[number]] = True
+            known = [name for name in columns if name in stored.schema.names]
+            return some_files(stored, pa.array(chosen), known or [POSITION])
+
+        parts = ask_all(self.reader.store, read, chosen_rows)
         parts.append(self.added.select(columns).filter(pa.array(wanted[start:])))
         table = self.together(parts, columns)
         if places is None:
@@ -185,11 +192,11 @@ class SegmentedFiles(EncodedFiles):
         return table.take(pa.array(rank[places[wanted[places]]]))
 
     def parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of all files, a segment at a time; what is read for that is not kept."""
+        """Some columns of all files, by segments; what is read for that is not kept."""
         reader = SegmentReader(self.reader.store, WeakValueDictionary(self.reader.known))
         files = SegmentedFiles(self.listed, self._schema, reader)
-        for number in range(self.listed.num_rows):
-            yield files.living_rows(number, columns)
+        for start in range(0, self.listed.num_rows, _AT_ONCE):
+            yield from files._living_parts(range(self.listed.num_rows)[start:][:_AT_ONCE], columns)
         yield self.added.select(columns)
 
     def narrowed(self, conditions: Sequence[Condition]) -> SegmentedFiles:
@@ -255,6 +262,9 @@ class SegmentedFiles(EncodedFiles):
         """Row numbers of a segment's files that are not gone."""
         return np.delete(np.arange(self.listed["files"][number].as_py()), self._gone(number))
 
+    def _living_parts(self, numbers: Sequence[int], columns: Sequence[str]) -> list[pa.Table]:
+        return ask_all(self.reader.store, lambda n: self.living_rows(n, columns), numbers)
+
     def living_rows(self, number: int, columns: Sequence[str]) -> pa.Table:
         """Some columns of a segment's files that are not gone."""
         stored = self._segment(number)
@@ -305,7 +315,7 @@ class SegmentedFiles(EncodedFiles):
         """The order of the files by number; None if they are in that order already."""
         with self._lock:
             if not self._is_known:
-                parts = [self.living_rows(n, [POSITION]) for n in range(self.listed.num_rows)]
+                parts = self._living_parts(range(self.listed.num_rows), [POSITION])
                 parts.append(self.added.select([POSITION]))
                 numbers = np.concatenate([part[POSITION].to_numpy() for part in parts])
                 ascending = bool((numbers[1:] > numbers[:-1]).all())

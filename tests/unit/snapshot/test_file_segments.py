@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from itertools import pairwise
+from threading import Barrier
 
 import numpy as np
 import pyarrow as pa
@@ -485,3 +486,36 @@ def test_a_stage_brings_back_what_it_has_dropped(store, grown):
     assert resolve(store, PLAIN).snapshot("plain").rows == 7
     assert len(resolve(store, PLAIN).snapshot("plain").files) == 7
     assert not check(store, "plain").problems
+
+
+class _FarStore(LocalStore):
+    """Answers for segments only when several are asked for at the same time."""
+
+    together = 4
+
+    @property
+    def is_remote(self):
+        return True
+
+    def get(self, key):
+        if key.startswith("s/") and not key.endswith("-0.parquet"):
+            self.barrier.wait(timeout=30)
+        return super().get(key)
+
+
+def test_segments_of_a_remote_store_are_read_at_the_same_time(tmp_path, tiny):
+    store = _FarStore(tmp_path)
+    store.barrier = Barrier(_FarStore.together)
+    files = _files(range(16))
+    _, sha256, keys = write_snapshot(
+        store, lambda number: f"s/1-{number}.parquet", Snapshot("d", SCHEMA, ("p",), files)
+    )
+    assert len(keys) == 1 + _FarStore.together
+
+    def read():
+        return read_snapshot(store, keys[0], sha256)
+
+    assert read().files.num_rows == 16
+    some = pa.array([number % 3 == 0 for number in range(16)])
+    assert read().file_table.some(some, ["label"]).num_rows == 6
+    assert len(read().named_among({*files["key"].to_pylist()[:3], "other"})) == 3
