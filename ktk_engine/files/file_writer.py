@@ -9,7 +9,9 @@ files.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -41,6 +43,9 @@ from ktk_engine.types.type_class import plain_type
 
 # A reader that loads a whole row group needs this memory, and a few copies of it.
 ROW_GROUP_BYTES = 64 << 20
+_ENDING_FILES = 8  # of a task, in a remote store; each may hold 16 MB until it is there
+
+Ended = tuple[dict[str, Any], dict[str, pa.Scalar]]  # a file's report row and its statistics
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def write_files(
                 writer.add(batch)
                 yield from writer.reports.ready()
         writer.close_file()
+        writer.end_files()
         writer.close_indices()
     except StoreError as error:
         # A Spark traceback is no message for users.
@@ -133,6 +139,9 @@ class _TaskWriter:
     last_cell: pa.Table | None = None
     values: dict[str, TaskValues] = field(init=False)
     reports: ReportRows = field(init=False)
+    # A remote store takes its time to end a file, so other files are written meanwhile.
+    ending: deque[Future[Ended]] = field(default_factory=deque)
+    threads: ThreadPoolExecutor | None = None
 
     def __post_init__(self) -> None:
         job, schema = self.job, self.job.plain_schema
@@ -189,11 +198,18 @@ class _TaskWriter:
                 for row in known.close():
                     self.reports.add(row)
 
+    def end_files(self, most: int = 0) -> None:
+        """Wait until at most `most` files are still being ended, and report the others."""
+        while len(self.ending) > most:
+            self.reports.add_file(*self.ending.popleft().result())
+
     def abandon(self) -> None:
         """Drop a file that was not finished."""
         if self.open_file is not None:
             self.open_file.abandon()
             self.open_file = None
+        if self.threads is not None:
+            self.threads.shutdown()
 
     def report(self) -> Iterator[pa.RecordBatch]:
         """The remaining report rows of this task."""
@@ -203,9 +219,17 @@ class _TaskWriter:
         yield from self.reports.ready(0)
 
     def _finish(self) -> None:
-        if self.open_file is not None:
+        if self.open_file is None:
+            return
+        if not self.job.store.is_remote:
             self.reports.add_file(*self.open_file.close())
             self.open_file = None
+            return
+        if self.threads is None:
+            self.threads = ThreadPoolExecutor(_ENDING_FILES)
+        file, self.open_file = self.open_file, None
+        self.ending.append(self.threads.submit(file.close))
+        self.end_files(_ENDING_FILES)
 
     def _flush(self, count: int) -> None:
         """Write the first held rows as a row group, at most as many as the file may hold."""
@@ -398,7 +422,7 @@ class _OpenFile:
         """Bytes written so far."""
         return self._sink.tell()
 
-    def close(self) -> tuple[dict[str, Any], dict[str, pa.Scalar]]:
+    def close(self) -> Ended:
         """Finish the file; returns its report row and its statistics."""
         self._sink.begin_tail()
         with self._failing():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
+from threading import Event, active_count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine.errors import StoreError
 from ktk_engine.files.file_writer import WriteJob, write_files
 from ktk_engine.files.report_rows import FAILURE, REPORT_SCHEMA
 from ktk_engine.files.write_report import make_report
@@ -79,3 +82,51 @@ def test_bounds_beside_nan_are_left_out_of_the_right_row_group(tmp_path):
         for n in range(file.num_row_groups)
     ]
     assert len(bounds) > 3 and bounds == [not nan for nan in holds]
+
+
+class FarStore(LocalStore):
+    """Takes time to end files: the first of them only when a second one is being ended."""
+
+    def __init__(self, root, failing=()):
+        super().__init__(root)
+        self.failing, self.ended, self.second = failing, 0, Event()
+
+    @property
+    def is_remote(self):
+        return True
+
+    @contextmanager
+    def open_write(self, key):
+        with super().open_write(key) as sink:
+            yield sink
+            self.ended += 1
+            if self.ended > 1:
+                self.second.set()
+            assert self.second.wait(30), "nothing else was written meanwhile"
+            if any(name in key for name in self.failing):
+                raise StoreError(f"{key} is refused")
+
+
+def test_a_remote_store_ends_several_files_at_the_same_time(tmp_path):
+    rows = pa.table({"P": [f"{n:02}" for n in range(40)], "k": range(40)})
+    far, near = FarStore(tmp_path / "far"), LocalStore(tmp_path / "near")
+    reports = []
+    for store in (far, near):
+        job = WriteJob(store, "t", "c", rows.schema, ("P",), index_columns=("k",))
+        found = pa.Table.from_batches(write_files(iter(rows.to_batches(7)), job, 0), REPORT_SCHEMA)
+        reports.append(make_report(found, job))
+    assert reports[0].files.equals(reports[1].files)
+    values = [pa.Table.from_arrays(item.index_values["k"], ["k", "label"]) for item in reports]
+    assert values[0].to_pylist() == values[1].to_pylist()
+
+
+def test_a_file_that_a_remote_store_refuses_is_reported(tmp_path):
+    rows = pa.table({"P": [f"{n:02}" for n in range(40)], "k": range(40)})
+    store = FarStore(tmp_path, failing=["P=03", "P=05"])
+    job = WriteJob(store, "t", "c", rows.schema, ("P",))
+    threads = active_count()
+    found = pa.Table.from_batches(write_files(iter(rows.to_batches(7)), job, 0), REPORT_SCHEMA)
+    with pytest.raises(StoreError, match=r"P=03/.* is refused"):
+        make_report(found, job)
+    assert active_count() == threads
+    assert 4 <= len(list(store.list())) < 20, "those before, and those that were on their way"
