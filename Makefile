@@ -95,11 +95,11 @@ RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/te
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default
-# Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
-WORKERS ?= 2
+# Each worker has a JVM of its own. They wait a good part of the time, so three fit two cores.
+WORKERS ?= 3
 # The suite starts some hundred processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
+# Long modules first (corpus, faults, dbt, Spark), unit tests last: all workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
 # The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
