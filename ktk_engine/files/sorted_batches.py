@@ -163,7 +163,7 @@ def _merged(runs: Sequence[_Run], names: Sequence[str]) -> Iterator[pa.RecordBat
     """Cut all runs at the same keys, and sort the rows between two cuts."""
     keys = sorted(key for run in runs for key in run.first_keys)
     # Between two cuts, all runs together have about as many bytes as one run.
-    step = -(-len(keys) // len(runs))
+    step = -(-len(keys) // len(runs)) or 1
     for cut, count in Counter(keys[step::step]).items():
         yield from _sorted([part for run in runs for part in run.up_to(cut)], names)
         if count > 1:  # many rows have this key, and need no order

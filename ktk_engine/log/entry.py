@@ -88,8 +88,10 @@ class ChangeRecord:
     unlisted: bool = False
 
     @property
-    def partitions(self) -> frozenset[str]:
-        """Folders of the partitions whose files it added or removed."""
+    def partitions(self) -> frozenset[str] | None:
+        """Folders of the partitions whose files it added or removed; None if they are unlisted."""
+        if self.unlisted:
+            return None
         return frozenset(label.rpartition("/")[0] for label in (*self.added, *self.removed))
 
     def as_json(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ktk_engine.conditions.may_match import may_match
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, StoredFiles, some_files
-from ktk_engine.store.ask_all import ask_all
+from ktk_engine.store.ask_all import AT_ONCE, ask_all
 from ktk_engine.store.interface import ObjectStore
 
 POSITION = "position"
@@ -36,8 +36,6 @@ LISTED = (
     pa.field("rows", pa.int64()),  # of the remaining files; null: unknown
     pa.field("bytes", pa.int64()),
 )
-
-_AT_ONCE = 16  # segments that are read together where nothing is kept
 
 
 @dataclass(frozen=True)
@@ -192,11 +190,12 @@ class SegmentedFiles(EncodedFiles):
         return table.take(pa.array(rank[places[wanted[places]]]))
 
     def parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of all files, by segments; what is read for that is not kept."""
+        """Some columns of all files, in no order; what is read for that is not kept."""
         reader = SegmentReader(self.reader.store, WeakValueDictionary(self.reader.known))
         files = SegmentedFiles(self.listed, self._schema, reader)
-        for start in range(0, self.listed.num_rows, _AT_ONCE):
-            yield from files._living_parts(range(self.listed.num_rows)[start:][:_AT_ONCE], columns)
+        count = self.listed.num_rows
+        for start in range(0, count, AT_ONCE):
+            yield from files._living_parts(range(start, min(start + AT_ONCE, count)), columns)
         yield self.added.select(columns)
 
     def narrowed(self, conditions: Sequence[Condition]) -> SegmentedFiles:

@@ -10,7 +10,7 @@ from ktk_engine.store.interface import ObjectStore
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-_THREADS = 16
+AT_ONCE = 16
 
 
 def ask_all(store: ObjectStore, ask: Callable[[_T], _A], items: Iterable[_T]) -> list[_A]:
@@ -21,5 +21,5 @@ def ask_all(store: ObjectStore, ask: Callable[[_T], _A], items: Iterable[_T]) ->
     wanted = list(items)
     if not store.is_remote or len(wanted) < 2:
         return [ask(item) for item in wanted]
-    with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
+    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
         return list(pool.map(ask, wanted))

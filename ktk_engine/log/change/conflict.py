@@ -150,8 +150,9 @@ def _touched(
     uuid: str, winner: LogEntry, before: LogEntry | None, store: ObjectStore
 ) -> frozenset[str]:
     """Folders of the partitions in which an entry added or removed files."""
-    if not winner.changes[uuid].unlisted:
-        return winner.changes[uuid].partitions
+    listed = winner.changes[uuid].partitions
+    if listed is not None:
+        return listed
     old, new = before.datasets.get(uuid) if before else None, winner.datasets[uuid]
     try:
         gone, came = changed_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from ktk_engine.files.sorted_batches import sort_table, sorted_batches
 from ktk_engine.types.type_class import plain_type  # deep: of dictionaries
 from tests.support.random_cubes import TIMES
 from tests.unit.types.values import STORABLE, array, comparable, values
+
+MAPPED = Path("/proc/self/maps")  # what of which files is in memory
 
 SLOW = settings(
     deadline=None,
@@ -148,6 +151,7 @@ def test_memory_is_bounded(made):
 
     last = ("", 0)
     for batch in sorted_batches(batches(), ["p", "d"], limit):
+        assert "ktk-sort" not in MAPPED.read_text(), "mapped files are in memory, too"
         peak = max(peak, pa.total_allocated_bytes() - before)
         total += batch.num_rows
         if made is not even:

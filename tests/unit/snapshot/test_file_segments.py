@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -319,6 +320,23 @@ def test_a_cleanup_keeps_the_segments_of_what_it_keeps(store, grown):
     grown.commit_rebuild(_rows(range(2)))
     run_cleanup(store, PLAIN, NOTHING)
     assert not segments & keys(store)
+
+
+def test_a_cleanup_reads_what_versions_share_once(store, grown, monkeypatch):
+    for number in range(6, 20):
+        grown.commit_append(_rows([number]))
+    read, get = Counter(), type(store).get
+
+    def count(self, key):
+        read[key] += 1
+        return get(self, key)
+
+    monkeypatch.setattr(type(store), "get", count)
+    everything = Retention(timedelta(days=1), 100)
+    assert plan_cleanup(store, PLAIN, everything).is_empty
+    segments = {key for item in resolve(store, PLAIN).snapshots().values() for key in item.segments}
+    assert len(segments) > 3
+    assert {read[key] for key in segments} == {1}
 
 
 def test_a_cleanup_does_not_take_what_was_brought_back_meanwhile(store, grown, monkeypatch):
