@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,11 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
-from ktk_engine.warehouse.returned_rows import is_of, refuse_index, table_of_pandas
+from ktk_engine.warehouse.returned_rows import is_of, refuse_repeated, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Frame = Any
 """A pandas DataFrame, an Arrow table, batch, reader or dataset of files, anything else with
@@ -52,7 +51,7 @@ def rows_of(name: str, frame: Frame) -> Rows:
     elif isinstance(frame, pa.RecordBatch):
         rows = pa.Table.from_batches([frame])
     elif is_of("pandas", frame):
-        rows = _of_pandas(name, frame)
+        rows = table_of_pandas(frame, f"Dataset {name}: the pandas frame")
     elif is_of("pyspark.sql", frame):
         rows = frame
     elif _is_arrow_dataset(frame):
@@ -64,7 +63,7 @@ def rows_of(name: str, frame: Frame) -> Rows:
     else:
         raise _no_frame(name, frame)
     if isinstance(rows, ArrowRows):
-        _check_names(name, rows.schema.names)
+        refuse_repeated(rows.schema.names, f"Dataset {name}")
     return rows
 
 
@@ -100,18 +99,6 @@ def _is_iterable_of_frames(frame: object) -> bool:
     """Whether it may be: text, mappings and columns (a Series, an array) hold no frames."""
     held = isinstance(frame, str | bytes | Mapping) or hasattr(frame, "__array__")
     return isinstance(frame, Iterable) and not held
-
-
-def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
-    refuse_index(frame, f"Dataset {name}: the pandas frame")
-    names = list(frame.columns)
-    if wrong := [column for column in names if not isinstance(column, str)]:
-        raise DataError(
-            f"Dataset {name}: names of columns must be text, but one is {wrong[0]!r}. Nothing was "
-            "written."
-        )
-    _check_names(name, names)
-    return table_of_pandas(frame, f"Dataset {name}: the pandas frame")
 
 
 def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:
@@ -152,11 +139,3 @@ def _as(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             f"Dataset {name}: a frame does not have the types of the first one: {error}. Nothing "
             "was committed."
         ) from error
-
-
-def _check_names(name: str, names: list[str]) -> None:
-    repeated = sorted(column for column, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise DataError(
-            f"Dataset {name} has several columns {', '.join(repeated)}. Nothing was written."
-        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     values would be lost.
     """
     if isinstance(result, pa.Table):
+        refuse_repeated(result.schema.names, "The Arrow table")
         return result
     if is_of("pyspark.sql", result):
         return result
@@ -33,7 +36,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     import pandas as pd
 
     if isinstance(result, pd.DataFrame):
-        return _as_table(result)
+        return table_of_pandas(result, "The pandas frame")
     raise DataError(
         Message(
             Remedy("returned"),
@@ -49,26 +52,20 @@ def is_of(package: str, frame: object) -> bool:
     return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
 
 
-def _as_table(frame: pd.DataFrame) -> pa.Table:
-    """Convert a pandas frame as Arrow does, without dropping anything silently."""
-    refuse_index(frame)
-    unnamed = [repr(name) for name in frame.columns if not isinstance(name, str)]
-    if unnamed:
-        raise DataError(
-            f"Columns of the pandas frame have names that are not text: {', '.join(unnamed)}. "
-            "Rename them: df.columns = [...]."
-        )
-    return table_of_pandas(frame, "The pandas frame")
-
-
 def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
-    """Convert a pandas frame as Arrow does, except where Arrow would change values.
+    """Convert a pandas frame as Arrow does, except where Arrow would change or drop something.
 
-    `subject` names it in messages. Raises a `DataError` for values that Arrow cannot convert.
+    `subject` names it in messages. Raises a `DataError` for a named index, for names of columns
+    that are not text or repeated, and for values that Arrow cannot convert.
     """
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise DataError(f"{subject} has two columns `{twice[0]}`. Rename one. Nothing was written.")
+    refuse_index(frame, subject)
+    names = list(frame.columns)
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise DataError(
+            f"{subject}: names of columns must be text, but one is {wrong[0]!r}. Rename it, for "
+            "instance by df.columns = [...]. Nothing was written."
+        )
+    refuse_repeated(names, subject)
     for place, name in enumerate(frame.columns):
         if mixture := _mixture(frame.iloc[:, place]):
             raise DataError(
@@ -126,6 +123,13 @@ def _reason(frame: pd.DataFrame, error: Exception) -> str:
         except (ValueError, TypeError, OverflowError):
             return f"column `{name}`: {reason}"
     return reason
+
+
+def refuse_repeated(names: Sequence[str], subject: str) -> None:
+    """Refuse several columns of one name; a dataset would keep one of them."""
+    if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
+        listed = ", ".join(f"`{name}`" for name in repeated)
+        raise DataError(f"{subject} has several columns {listed}. Nothing was written.")
 
 
 def refuse_index(frame: Any, subject: str = "The pandas frame") -> None:

@@ -155,7 +155,7 @@ def test_layouts_of_enrichments(opened):
         (
             {"datasets": {"flights": pd.DataFrame([[1, 2]], columns=["flight", "flight"])}},
             DataError,
-            "several columns flight",
+            "several columns `flight`",
         ),
         (
             {"datasets": {"flights": pd.DataFrame({1: [2]})}},

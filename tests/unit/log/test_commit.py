@@ -270,6 +270,14 @@ def test_a_commit_of_many_files_does_not_list_them(store, monkeypatch):
         commit_change(store, partial(replace_partition, builder, "LGA"), base)
 
 
+def test_the_entry_of_a_large_commit_is_small(store):
+    builder = DbtNode(store, "t", ("origin",))
+    builder.commit_rebuild(flights(["JFK"]))
+    done = builder.commit_append(flights([f"A{n}" for n in range(1_001)]))
+    assert len(store.get(scope_of("t").entry_key(done.entry.version))) < 2_000
+    assert resolve(store, scope_of("t")).snapshot("t").file_table.num_rows == 1_002
+
+
 def test_writers_of_different_datasets_only_share_the_slots(store):
     flights_builder(store).commit_rebuild(flights())
     base = resolve(store, CUBE)
