@@ -144,11 +144,15 @@ def _append(path: Path, cells: int, commits: int) -> Found:
     def rows(number: int) -> dict[str, pa.Table]:
         return {"seed": _rows(cells + number * 2000, _APPENDED, 10_000 + number)}
 
+    def day(number: int) -> str:
+        return f"day = {10_000 + number}"
+
     verbs: dict[str, Callable[[int], object]] = {
         "append": lambda number: store.cube("c").append(rows(number)),
-        "replace": lambda number: store.cube("c").update(rows(number)),
-        "remove": lambda number: store.cube("c").remove_partitions(f"day = {10_000 + number}"),
+        "replace": lambda number: store.cube("c").update(rows(number), day(number)),
+        "remove": lambda number: store.cube("c").remove_partitions(day(number)),
     }
+    left = {"append": commits, "replace": commits, "remove": commits - commits // 5}
     for name, verb in verbs.items():
         count = commits if name == "append" else commits // 5
         times, counting.written = [], 0
@@ -158,6 +162,7 @@ def _append(path: Path, cells: int, commits: int) -> Found:
         found[f"{name}_cpu_s"] = statistics.median(times)
         found[f"{name}_mean_cpu_s"] = statistics.mean(times)
         found[f"{name}_kb"] = (_size(path) - before) / count / 1000
+        assert store.cube("c").query().count() == cells + left[name] * _APPENDED
     found["append_peak_mb"] = _peak()
     return found
 
