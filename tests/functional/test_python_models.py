@@ -407,7 +407,7 @@ class TestFailures:
             ("index", ["has id in its index", "reset_index()"]),
             ("mixed", ["column x"]),
             ("twice", ["x", "X"]),
-            ("fine", ["names that are not text: 0"]),
+            ("fine", ["names of columns must be text, but one is 0. Rename it"]),
         ],
     )
     def test_messages(self, captured, model, parts):
