@@ -182,20 +182,22 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
         check_needed(entry, change_set.deleted)
         check_tags(entry, change_set.tags)
         for change in change_set.changes:
-            if not _took_over_the_same(head, entry, change.uuid):
-                check_conflicts(
-                    change.uuid, change.operation, change.partitions, entry, before, head.store
-                )
+            check_conflicts(
+                change.uuid,
+                change.operation,
+                change.partitions,
+                entry,
+                before,
+                _foreign(head, change.uuid),
+                head.stored_snapshot,
+            )
         before = entry
     return newest
 
 
-def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
-    """Whether the winner only adopted the document that this change is based on."""
-    record, state = winner.changes.get(uuid), head.datasets.get(uuid)
-    if record is None or record.operation != "adopt" or state is None:
-        return False
-    return bool(state.foreign) and winner.datasets[uuid].adopted == state.foreign
+def _foreign(head: State, uuid: str) -> str:
+    """Digest of the other program's document that a change of a dataset starts from, if any."""
+    return head.datasets[uuid].foreign if uuid in head.datasets else ""
 
 
 def _prepare(
@@ -209,7 +211,8 @@ def _prepare(
     datasets, records = _adopt(head, change_set, after, stored)
     for change in change_set.changes:
         old, new = before.get(change.uuid), after.get(change.uuid)
-        records[change.uuid] = change_record(change.operation, old, new)
+        foreign = _foreign(head, change.uuid)
+        records[change.uuid] = change_record(change.operation, old, new, foreign)
         if change.rebase and new is not None:
             entry, snapshot = stored.store(new, change.role)
             datasets[change.uuid] = _named(entry, change)

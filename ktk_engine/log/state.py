@@ -212,7 +212,7 @@ class State:
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
-            # Own keys first: `named_among` may have to read segments, which went with the snapshot.
+            # Roots first: `named_among` may have to read segments, which went with the snapshot.
             for entry in later:
                 if needed & frozenset(entry.deleted):
                     return entry.version
@@ -223,6 +223,17 @@ class State:
         except KtkError:
             pass  # the first error says more
         return 0
+
+    def stored_snapshot(self, entry: DatasetEntry) -> Snapshot:
+        """Load what the log has of a dataset in some version, and remember it.
+
+        Raises an `ObjectNotFoundError`, a `FormatError` for damage, and an `UnsupportedFormatError`
+        for a newer format.
+        """
+        key = entry.snapshot
+        if key not in self.known:
+            self.known[key] = self._read(key, entry.snapshot_sha256)
+        return self.known[key]
 
     def _read_ahead(self, uuids: Collection[str]) -> None:
         """Load the unknown snapshots of some datasets, from a remote store in parallel."""
@@ -240,12 +251,10 @@ class State:
         if state.entry is None or (state.foreign and not state.same_files):
             found = snapshot_of_document(self.store, load_document(self.store, state.uuid))
             return found if state.entry is None else self._with_publishing(found, state.entry)
-        key = state.entry.snapshot
-        if key not in self.known:
-            self.known[key] = self._read(key, state.entry.snapshot_sha256)
+        stored = self.stored_snapshot(state.entry)
         if state.same_files:
-            return with_document(self.known[key], load_document(self.store, state.uuid))
-        return self.known[key]
+            return with_document(stored, load_document(self.store, state.uuid))
+        return stored
 
     def _read(self, key: str, sha256: str) -> Snapshot:
         """Load a snapshot without reading again the segments that it shares with known ones."""

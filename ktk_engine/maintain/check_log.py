@@ -114,10 +114,11 @@ def _form_problems(form: Form, state: State, uuid: str) -> Iterator[Problem]:
     """What readers of a published form see."""
     try:
         reason = check_form(form, state, uuid)
-    except PublishError as error:
-        reason = f"its {form.record} still has an older version: {error}"
-    if reason and resolve(state.store, state.scope).version == state.version:
         said = Message(f"{reason}. To publish it: ", Remedy.on("publish", state.scope.name))
+    except PublishError as error:  # it says itself what to do
+        reason = f"its {form.record} still has an older version: "
+        said = Message(reason, error.message)
+    if reason and resolve(state.store, state.scope).version == state.version:
         dataset = state.scope.dataset_id(uuid)
         yield Problem(dataset, form.folder(uuid), "", f"version {state.version}", "", said)
 

@@ -124,9 +124,12 @@ def run_cleanup(
     `CommitConflictError` before anything is deleted. After a `StoreError` the next clean-up deletes
     what is left.
     """
+    # A writer that was killed or failed may have left its commit unpublished. While a form names
+    # files of an old version, that version is not given up.
+    warning = publish_head(store, scope).warning
     garbage = plan_cleanup(store, scope, retention, named)
-    version, warning = 0, ""
-    if garbage.objects:
+    version = 0
+    if garbage.objects and not warning:
         keys = tuple(info.key for info in garbage.objects)
         write = PendingCommit()
         check = _NothingNeeded(frozenset(keys))
@@ -136,8 +139,6 @@ def run_cleanup(
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)
-    else:  # a writer that was killed or failed may have left its commit unpublished
-        warning = publish_head(store, scope).warning
     if not warning:
         store.delete([info.key for info in garbage.unfinished])
         store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])

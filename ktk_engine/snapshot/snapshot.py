@@ -148,8 +148,14 @@ class Snapshot:
             yield part["key"].to_pylist()
 
     def named_among(self, keys: Set[str]) -> Set[str]:
-        """Which of the keys it names: of data files, index files and segments."""
-        return {key for part in self.key_parts() for key in part if key in keys} if keys else set()
+        """Some of the keys that it names, of data files, index files and segments; or none.
+
+        Its segments' keys come first, and nothing is read if one is among the keys: a clean-up may
+        have removed them.
+        """
+        parts = self.key_parts() if keys else ()
+        found = ({key for key in part if key in keys} for part in parts)
+        return next((some for some in found if some), set())
 
     @property
     def is_seed(self) -> bool:

@@ -41,8 +41,10 @@ class WriteMode:
         """The verb in the log."""
         return "append" if self.mode == "append" else self.verb
 
-    def touched(self, addition: Snapshot) -> frozenset[str]:
-        """Folders of the partitions that are replaced as a whole."""
+    def touched(self, addition: Snapshot) -> frozenset[str] | None:
+        """Folders of the partitions that are replaced as a whole; None means all."""
+        if self.mode == "nothing":
+            return None
         if self.mode != "partitions":
             return frozenset()
         return frozenset(label.rpartition("/")[0] for label in addition.labels)
@@ -56,7 +58,7 @@ class WriteMode:
         touched = addition.files if self.mode == "partitions" else self._replaced
         files = base.narrowed_to(touched).files
         if self.mode == "partitions":
-            folders = pa.array(sorted(self.touched(addition)), pa.string())
+            folders = pc.unique(folders_of(addition.files["label"].combine_chunks()))
             return files.filter(pc.is_in(folders_of(files["label"]), value_set=folders))
         return files.filter(pc.is_in(files["label"], value_set=touched["label"].combine_chunks()))
 

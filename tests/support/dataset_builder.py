@@ -257,20 +257,36 @@ def write_plain_nyc(store):
     write_plain(store, "nyc++weather", weather(), ("origin",), NYC.metadata("weather"))
 
 
-def append_as_kartothek(store, uuid, table=None):
-    """Add a file without our log: the top-level stamp is lost, `ktk_base` stays."""
-    changed = foreign_document(store, uuid, table)
+def append_as_kartothek(store, uuid, table=None, partition_by=()):
+    """Add files without our log: the top-level stamp is lost, `ktk_base` stays."""
+    changed = foreign_document(store, uuid, table, partition_by)
     store.put(document_key(uuid), render_document(changed))
     return changed
 
 
-def foreign_document(store, uuid, table=None):
+def foreign_document(store, uuid, table=None, partition_by=()):
     """What another program would write now."""
     document = load_document(store, uuid)
     table = table if table is not None else pa.table({"a": [7]})
-    files, _, _ = DbtNode(store, uuid).files(table, uuid4().hex)
+    files, _, _ = DbtNode(store, uuid, partition_by).files(table, uuid4().hex)
     added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
     return replace(document, partitions={**document.partitions, **added}, stamp=None)
+
+
+def replace_partition(builder, name, value, table):
+    """Replace the files of one partition by those of a table, for `commit_change`."""
+
+    def change(commit_id):
+        files = builder.files(table, commit_id)[0]
+
+        def rebase(base, attempt):
+            gone = base.files.filter(pc.equal(base.files[f"partition.{name}"], value))
+            return base.changed(gone, files)
+
+        folders = frozenset({f"{name}={value}"})
+        return DatasetChange(builder.uuid, "replace", rebase, folders, builder.role)
+
+    return change
 
 
 def append_ours(store, value=1):

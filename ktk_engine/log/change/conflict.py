@@ -5,17 +5,14 @@ See docs/design/files-and-commits.md, Conflicts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
 import pyarrow.compute as pc
 
 from ktk_engine.errors import CommitConflictError, FormatError, ObjectNotFoundError
 from ktk_engine.format.label import folders_of
-from ktk_engine.formatting import counted
-from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
+from ktk_engine.log.entry import ChangeRecord, DatasetEntry, LogEntry, Operation
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
-from ktk_engine.snapshot.stored_snapshot import read_snapshot
-from ktk_engine.store.interface import ObjectStore
 
 _MOST_LISTED = 1_000  # files that an entry names
 
@@ -43,21 +40,28 @@ def check_conflicts(
     partitions: frozenset[str] | None,
     winner: LogEntry,
     before: LogEntry | None,
-    store: ObjectStore,
+    foreign: str,
+    read: Callable[[DatasetEntry], Snapshot],
 ) -> None:
     """Raise a `CommitConflictError` if an entry that was committed meanwhile contradicts a change.
 
     Appends do not conflict with appends or with replaced partitions. Replacing or deleting what
     another commit changed does. `partitions` are folders; None means all. `before` is the entry
-    before the winner; its snapshots in the store are read where the winner does not list its files.
+    before the winner; `read` loads both snapshots where the winner does not list its files.
+    `foreign` is the digest of the other program's document that the change starts from, if any.
     """
     change = winner.changes.get(uuid)
     if change is None:
         return
+    if taken := _taken_over(uuid, winner, before):
+        if taken != foreign:
+            change = ChangeRecord("adopt")  # whatever else it did
+        elif change.operation == "adopt":
+            return  # it took over the document that this change starts from, and no more
     reason = _reason(operation, partitions, change)
     if reason is None:
-        assert partitions is not None
-        shared = partitions & _touched(uuid, winner, before, store)
+        # Writes that replace files by name check themselves what they are based on.
+        shared = partitions & _touched(uuid, winner, before, read) if partitions else ()
         reason = f"both touch partition {min(shared) or '(the whole dataset)'}." if shared else ""
     if reason:
         raise CommitConflictError(
@@ -67,13 +71,17 @@ def check_conflicts(
 
 
 def change_record(
-    operation: Operation, before: Snapshot | None, after: Snapshot | None
+    operation: Operation, before: Snapshot | None, after: Snapshot | None, foreign: str = ""
 ) -> ChangeRecord:
-    """What an entry records of a change, so that later changes can be checked against it."""
+    """What an entry records of a change, so that later changes can be checked against it.
+
+    `foreign` is the digest of the other program's document that `before` was read from, if any.
+    """
     if operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
         return ChangeRecord(operation, schema_changed=True)
     gone, came = changed_files(before, after)
-    unlisted = gone.num_rows + came.num_rows > _MOST_LISTED
+    # The store keeps no snapshot of a foreign document, so only the entry can tell.
+    unlisted = not foreign and gone.num_rows + came.num_rows > _MOST_LISTED
     return ChangeRecord(
         operation,
         added=() if unlisted else tuple(came["label"].to_pylist()),
@@ -91,8 +99,8 @@ def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) ->
         lost = snapshot.named_among(expired_keys)
         if lost:
             raise CommitConflictError(
-                f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "
-                f"{snapshot.uuid}, for instance {min(lost)}. Nothing was committed. Run it again."
+                f"A clean-up gave up files that this run wrote for {snapshot.uuid}, for instance "
+                f"{min(lost)}. Nothing was committed. Run it again."
             )
 
 
@@ -146,8 +154,18 @@ def _reason(
     return f"this run would undo that ({operation})." if partitions is None else None
 
 
+def _taken_over(uuid: str, winner: LogEntry, before: LogEntry | None) -> str:
+    """Digest of another program's document that an entry took over first; else empty."""
+    old, new = before.datasets.get(uuid) if before else None, winner.datasets.get(uuid)
+    known = old.adopted if old else ""
+    return new.adopted if new and new.adopted != known else ""
+
+
 def _touched(
-    uuid: str, winner: LogEntry, before: LogEntry | None, store: ObjectStore
+    uuid: str,
+    winner: LogEntry,
+    before: LogEntry | None,
+    read: Callable[[DatasetEntry], Snapshot],
 ) -> frozenset[str]:
     """Folders of the partitions in which an entry added or removed files."""
     listed = winner.changes[uuid].partitions
@@ -155,14 +173,14 @@ def _touched(
         return listed
     old, new = before.datasets.get(uuid) if before else None, winner.datasets[uuid]
     try:
-        gone, came = changed_files(
-            read_snapshot(store, old.snapshot, old.snapshot_sha256) if old else None,
-            read_snapshot(store, new.snapshot, new.snapshot_sha256),
-        )
+        gone, came = changed_files(read(old) if old else None, read(new))
     except (FormatError, ObjectNotFoundError) as error:
+        why = "a clean-up has removed what says so."
         raise CommitConflictError(
             f"Version {winner.version} of the log changed dataset {uuid} while this run wrote to "
-            f"it, and which partitions is unknown: {error} Nothing was committed. Run it again."
+            "it, and which partitions is unknown: "
+            f"{error if isinstance(error, FormatError) else why} Nothing was committed. Run it "
+            "again."
         ) from error
     folders = [pc.unique(folders_of(files["label"].combine_chunks())) for files in (gone, came)]
     return frozenset(folder for part in folders for folder in part.to_pylist())

@@ -292,6 +292,12 @@ def test_a_clean_up_deletes_nothing_while_the_log_names_an_older_version(store):
     done = run_cleanup(store, scope_of("t"), NOW)
     assert "its Delta log still has an older version" in done.warning
     assert numbers(store) == [1, 2]
+    assert face.table("t").version == version_of(store, scope_of("t")) == done.garbage.state.version
+    face.table("t", version=1).tag("kept")  # nothing of it was given up
+    face.table("t").untag("kept")
+    (found,) = face.table("t").check(deep=True)["problems"]
+    assert found["reason"].count("To publish it") == 0
+    assert "its Delta log still has an older version: column x: it holds" in found["reason"]
     face.write_table("t", ROWS.slice(1), "overwrite")
     assert run_cleanup(store, scope_of("t"), NOW).warning == ""
     assert numbers(store) == [2]

@@ -1,9 +1,7 @@
 import json
 import threading
-from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import (
@@ -30,6 +28,7 @@ from tests.support.dataset_builder import (
     commit_change,
     flights,
     flights_builder,
+    replace_partition,
     weather,
     weather_builder,
 )
@@ -235,39 +234,51 @@ def test_conflicts(store, mine, theirs, conflict, listed, monkeypatch):
         assert commit_change(store, change(mine), base).entry.version == 3
 
 
-def replace_partition(builder, origin, commit_id):
-    files = builder.files(flights([origin], 5), commit_id)[0]
-
-    def rebase(base, attempt):
-        return base.changed(
-            base.files.filter(pc.equal(base.files["partition.origin"], origin)), files
-        )
-
-    folders = frozenset({f"origin={origin}"})
-    return DatasetChange(builder.uuid, "replace", rebase, folders, builder.role)
-
-
 def test_a_commit_of_many_files_does_not_list_them(store, monkeypatch):
     monkeypatch.setattr(conflicts, "_MOST_LISTED", 2)
     builder = DbtNode(store, "t", ("origin",))
     builder.commit_rebuild(flights(["JFK", "LGA"]))
-    base = resolve(store, scope_of("t"))
+    base, unread = (resolve(store, scope_of("t")) for _ in range(2))
     few = builder.commit_append(flights(["JFK"], 7)).entry
     many = builder.commit_append(flights(["EWR", "JFK", "SFO"], 9)).entry
     assert (len(few.changes["t"].added), few.changes["t"].unlisted) == (1, False)
     change = many.changes["t"]
     assert (change.added, change.removed, change.unlisted) == ((), (), True)
     documents = [store.get(scope_of("t").entry_key(item.version)) for item in (few, many)]
+
+    def new(origin):
+        return replace_partition(builder, "origin", origin, flights([origin], 5))
+
     assert [json.loads(data)["format"] for data in documents] == [2, 6]
     assert [parse_entry(data, "").changes for data in documents] == [few.changes, many.changes]
 
-    done = commit_change(store, partial(replace_partition, builder, "LGA"), base)
+    done = commit_change(store, new("LGA"), base)
     assert done.entry.version == 4
     with pytest.raises(CommitConflictError, match="both touch partition origin=SFO"):
-        commit_change(store, partial(replace_partition, builder, "SFO"), base)
+        commit_change(store, new("SFO"), base)
     store.delete([many.datasets["t"].snapshot])
-    with pytest.raises(CommitConflictError, match="which partitions is unknown: Snapshot"):
-        commit_change(store, partial(replace_partition, builder, "LGA"), base)
+    with pytest.raises(CommitConflictError, match="partitions is unknown: a clean-up has removed"):
+        commit_change(store, new("EWR"), unread)
+
+
+def test_files_that_are_replaced_by_name_do_not_depend_on_what_is_not_listed(store, monkeypatch):
+    monkeypatch.setattr(conflicts, "_MOST_LISTED", 0)
+    builder = DbtNode(store, "t", ("origin",))
+    first = builder.commit_rebuild(flights(["JFK", "LGA"])).entry.datasets["t"]
+    base = resolve(store, scope_of("t"))
+    files = base.snapshot("t").files
+    builder.commit_append(flights(["EWR"]))
+    store.delete([first.snapshot])  # as a clean-up does
+
+    def rewritten(commit_id):
+        added = builder.files(flights(["LGA"], 5), commit_id)[0]
+
+        def rebase(base, attempt):
+            return base.changed(files.slice(1), added)
+
+        return DatasetChange("t", "compact", rebase, frozenset())
+
+    assert commit_change(store, rewritten, base).entry.version == 3
 
 
 def test_the_entry_of_a_large_commit_is_small(store):
@@ -307,7 +318,7 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     change = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
     commit(base, ChangeSet(PendingCommit(), (), deleted=(lost,)))
-    with pytest.raises(CommitConflictError, match="clean-up gave up 1 file"):
+    with pytest.raises(CommitConflictError, match="gave up files that this run wrote for plain"):
         commit(base, ChangeSet(PendingCommit(commit_id), (change,)))
 
 

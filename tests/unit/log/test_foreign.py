@@ -16,7 +16,8 @@ from ktk_engine.errors import (
     KtkError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import LogScope
+from ktk_engine.log.change import conflict as conflicts
+from ktk_engine.log.scope import LogScope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.publish import publish as publishing  # deep: it crashes
 from ktk_engine.publish.delta.file_actions import _stats  # deep: what Delta is told of a file
@@ -31,9 +32,11 @@ from tests.support.dataset_builder import (
     append_ours,
     build_nyc,
     build_table,
+    commit_change,
     flights,
     flights_builder,
     foreign_document,
+    replace_partition,
     weather,
     weather_builder,
     write_plain,
@@ -226,6 +229,47 @@ def test_adopting_something_else_is_a_conflict(store):
     airlines_builder(store).commit_rebuild(airlines())
     with pytest.raises(CommitConflictError, match="changed by another program"):
         weather_builder(store).commit_rebuild(weather(), base)
+
+
+def rows_of(origins, delay=10):
+    return flights(list(origins), delay)
+
+
+@pytest.mark.parametrize("listed", [1_000, 0])
+@pytest.mark.parametrize("logged", [True, False])
+def test_what_a_commit_on_top_of_a_foreign_document_changed(store, monkeypatch, listed, logged):
+    """Both start from the document: only what the winner itself did is a conflict."""
+    monkeypatch.setattr(conflicts, "_MOST_LISTED", listed)
+    builder = DbtNode(store, "t", ("origin",))
+    if logged:
+        builder.commit_rebuild(rows_of("ABC"))
+        append_as_kartothek(store, "t", rows_of("D"), ("origin",))
+    else:
+        write_plain(store, "t", rows_of("ABCD"), ("origin",))
+    base = resolve(store, scope_of("t"))
+    commit_change(store, replace_partition(builder, "origin", "B", rows_of("BCD", 5)), base)
+    for origin in "BCD":
+        with pytest.raises(CommitConflictError, match=f"both touch partition origin={origin}"):
+            replaced = replace_partition(builder, "origin", origin, rows_of(origin, 6))
+            commit_change(store, replaced, base)
+    replaced = replace_partition(builder, "origin", "A", rows_of("A", 6))
+    assert commit_change(store, replaced, base).entry.version == 2 + logged
+
+
+@pytest.mark.parametrize("listed", [1_000, 0])
+def test_a_winner_does_not_hide_the_document_that_it_took_over(store, monkeypatch, listed):
+    monkeypatch.setattr(conflicts, "_MOST_LISTED", listed)
+    builder = DbtNode(store, "t", ("origin",))
+    builder.commit_rebuild(rows_of("AB"))
+    base = resolve(store, scope_of("t"))
+    append_as_kartothek(store, "t", rows_of("D"), ("origin",))
+    builder.commit_append(rows_of("B", 5))
+    replaced = replace_partition(builder, "origin", "D", rows_of("D", 6))
+    with pytest.raises(CommitConflictError, match="was changed by another program by version 2"):
+        commit_change(store, replaced, base)
+    later = resolve(store, scope_of("t"))
+    builder.commit_append(rows_of("B", 7))
+    assert commit_change(store, replaced, later).entry.version == 4
 
 
 @pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")

@@ -37,6 +37,16 @@ def test_two_that_make_the_same_dataset(store):
     assert snapshot_of(store, "t").rows == 2
 
 
+@pytest.mark.parametrize("mode", [None, WriteMode("nothing")])
+def test_rows_that_another_commit_added_are_not_replaced_unseen(store, mode):
+    build(store, ROWS, TABLE)
+    state = resolve(store, TABLE.scope)
+    build(store, ROWS, TABLE, mode=APPEND)
+    with pytest.raises(CommitConflictError, match="this run would undo that"):
+        build(store, ROWS, TABLE, mode=mode, state=state)
+    assert snapshot_of(store, "t").rows == 4
+
+
 @pytest.mark.parametrize("mode", ["append", "partitions"])
 def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     build(store, ROWS, TABLE)
