@@ -7,19 +7,28 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, TypeClassError
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    ConsistencyError,
+    KtkError,
+    TypeClassError,
+)
 from ktk_engine.gate.gate import ValidatedWrite, check_configured, validate_write
 from ktk_engine.gate.ownership import check_ownership
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
-from ktk_engine.log.state import State
+from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import readable_identifier
+from ktk_engine.types.type_class import class_name
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import WriteMode
 
@@ -60,26 +69,28 @@ def check_write(
     keeps_rows, full_refresh = mode is not None, context.full_refresh
     check_configured(target, schema)
     claimed = check_ownership(target, state, keeps_rows, full_refresh)
-    gate = _passed_gate(schema, target, state.snapshots_by_id(), context, keeps_rows)
+    gate = _passed_gate(schema, target, state, context, keeps_rows)
     if mode is not None:
         _check_old_values(state.snapshot(target.uuid), mode, gate)
     for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
         _check_known(target, key, names, gate.committed.names)
+    _check_sortable(target, gate.committed)
     return CheckedWrite(target, state, mode, gate, context.history, claimed, context.reads)
 
 
 def _passed_gate(
     schema: pa.Schema,
     target: Target,
-    own: Mapping[str, Snapshot],
+    state: State,
     context: WriteContext,
     keeps_rows: bool,
 ) -> ValidatedWrite:
     """Pass the gate with the cube's datasets, except for those that the run is yet to replace.
 
     Of these, only misfits leave the cube, in the commit of this write: what is committed always
-    fits.
+    fits. Raises a `CommitConflictError` if a misfit has changed since `state`.
     """
+    own = state.snapshots_by_id()
     elsewhere = {name: item for name, item in context.elsewhere.items() if name not in own}
 
     def passed(datasets: Mapping[str, Snapshot]) -> ValidatedWrite:
@@ -99,6 +110,7 @@ def _passed_gate(
     except (TypeClassError, ConsistencyError) as error:
         misfits = sorted(name for name in own if name != target.dataset and not fits(name))
         leaving = tuple(sorted({*misfits} & {*context.rebuilt()}))
+        _refuse_old_misfits(state, [name for name in misfits if name not in leaving])
         if not leaving:
             if way_out := _way_out(error, target, misfits, context):
                 raise ConsistencyError(Message(error, "\n", way_out)) from error
@@ -106,6 +118,26 @@ def _passed_gate(
     found = passed({name: item for name, item in own.items() if name not in leaving})
     note = f"taken out of the cube until this run builds it: {', '.join(leaving)}"
     return replace(found, leaving=(*found.leaving, *leaving), notes=(*found.notes, note))
+
+
+def _refuse_old_misfits(state: State, misfits: Sequence[str]) -> None:
+    """Raise a `CommitConflictError` if a misfit is no longer what this write looked at.
+
+    The run itself may have replaced it, so that it is not among those that may leave any more.
+    """
+    if not misfits:
+        return
+    newest = resolve(state.store, state.scope)
+    for uuid in map(state.scope.uuid_of, misfits):
+        if newest.version > state.version and _entry(newest, uuid) != _entry(state, uuid):
+            raise CommitConflictError(
+                f"Dataset {uuid} was changed by version {newest.version} of its log, after this "
+                "run looked at it. Nothing was written. Run it again."
+            )
+
+
+def _entry(state: State, uuid: str) -> DatasetEntry | None:
+    return state.datasets[uuid].entry if uuid in state.datasets else None
 
 
 def _way_out(
@@ -175,6 +207,16 @@ def _check_old_values(base: Snapshot, mode: WriteMode, gate: ValidatedWrite) -> 
                 ".",
             )
         )
+
+
+def _check_sortable(target: Target, schema: pa.Schema) -> None:
+    for name in target.clustered_by:
+        if pat.is_nested(schema.field(name).type):
+            raise ConfigurationError(
+                f"Dataset {target.uuid}: clustered_by names `{name}`, a column of class "
+                f"{class_name(schema.field(name).type)}, by which rows cannot be sorted. Nothing "
+                "was written."
+            )
 
 
 def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:

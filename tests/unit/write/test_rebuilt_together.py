@@ -100,6 +100,21 @@ def test_at_once(store, change):
     check(store, new)
 
 
+def test_one_that_was_replaced_after_this_one_looked_at_the_cube(store):
+    """It is not left to write any more, and the cube as this one saw it has the old one."""
+    left, new, others = set(TARGETS), CHANGES["class"], ["extra"]
+
+    def replaced_meanwhile():
+        while others:
+            name = others.pop()
+            run(store, name, new[name], left)
+
+    result = run(store, "cells", new["cells"], left, replaced_meanwhile)
+    assert result.leaving == ()
+    run(store, "more", new["more"], left)
+    check(store, new)
+
+
 def test_only_what_does_not_fit_leaves(store):
     new = OLD["extra"].append_column("x", pa.array([1, 2, 3]))
     result = run(store, "extra", new, {"cells", "extra", "more"})
