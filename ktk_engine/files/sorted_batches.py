@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,41 +19,41 @@ from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
 _BATCH_ROWS = 131_072
-_BATCHES = 256  # in the file of a run; one of each run is in memory while they are merged
+_BATCHES = 256  # of a run; one of each run is in memory while they are merged
+_OVERHEAD = 400  # bytes that a batch takes, and each column in it, besides the values
 _Key = tuple[tuple[int, Any], ...]
+_Place = tuple[int, int]  # first byte and size
 
 
 def sorted_batches(
     batches: Iterator[pa.RecordBatch],
     names: Sequence[str],
     run_bytes: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
     Columns have no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
-    more go to a temporary folder in runs. Later the bytes of one run and a small part of each other
-    are in memory. Raises a `SessionError` if the folder cannot be written, or is full.
+    more go to a temporary file in runs. Later the bytes of one run and a small part of each other
+    are in memory. Raises a `SessionError` if the file cannot be written, or the disk is full.
     """
     if not names:
         yield from batches
         return
-    with ExitStack() as made:
+    with closing(_BatchFile()) as file:
         runs: list[_Run] = []
-        folder: Path | None = None
         held: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
             held.append(batch)
-            size += batch.nbytes
+            size += batch.nbytes + _OVERHEAD * (1 + batch.num_columns)
             if size >= run_bytes:
-                folder = folder or _make_folder(made)
-                runs.append(_Run(_sorted_table(held, names), names, folder / str(len(runs))))
+                runs.append(_Run(_sorted_table(held, names), names, file))
                 size = 0
-        if folder is None:
+        if not runs:
             yield from _sorted(held, names)
             return
         if held:
-            runs.append(_Run(_sorted_table(held, names), names, folder / str(len(runs))))
+            runs.append(_Run(_sorted_table(held, names), names, file))
         yield from _merged(runs, names)
 
 
@@ -106,31 +105,59 @@ def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     return to_container(column, None, "floor")
 
 
-def _make_folder(made: ExitStack) -> Path:
-    """Make a temporary folder that is removed when `made` ends."""
-    with temporary_files("No temporary folder can be made to sort rows in"):
-        folder = tempfile.TemporaryDirectory(prefix="ktk-sort-", ignore_cleanup_errors=True)
-        return Path(made.enter_context(folder))
+class _BatchFile:
+    """Batches in a temporary file without a name, so that it ends with the process at the latest.
+
+    Not mapped into memory: each look at a page would bring its neighbours along.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None  # made when it is needed
+        self._end = 0
+
+    def write(self, batch: pa.RecordBatch) -> _Place:
+        """Append a batch; returns where it is."""
+        data = memoryview(batch.serialize())
+        place = (self._end, len(data))
+        with temporary_files("No temporary file can be made to sort rows in"):
+            self._file = self._file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close`)
+        with temporary_files(f"Rows cannot be sorted in a file in {tempfile.gettempdir()}"):
+            self._file.seek(self._end)
+            while data:  # a system writes up to 2 GB at once
+                data = data[self._file.write(data) :]
+        self._end += place[1]
+        return place
+
+    def read(self, place: _Place, schema: pa.Schema) -> pa.RecordBatch:
+        """Read a batch back."""
+        start, size = place
+        assert self._file is not None, "nothing was written"
+        with temporary_files(f"Sorted rows cannot be read from a file in {tempfile.gettempdir()}"):
+            self._file.seek(start)
+            data = self._file.read(size)
+        return pa.ipc.read_record_batch(data, schema)
+
+    def close(self) -> None:
+        """Give the room on the disk back."""
+        if self._file is not None:
+            self._file.close()
 
 
 class _Run:
     """Sorted rows in a temporary file, given once from the first to the last."""
 
-    def __init__(self, table: pa.Table, names: Sequence[str], path: Path) -> None:
+    def __init__(self, table: pa.Table, names: Sequence[str], file: _BatchFile) -> None:
         self._names = list(names)
-        self._path = path
+        self._file = file
+        self._schema = table.schema
         self.first_keys: list[_Key] = []  # of the batches in the file
+        self._places: list[_Place] = []
         self._read = 0  # batches
         self._rest: pa.RecordBatch | None = None  # read, but not given yet
         rows = -(-table.num_rows // _BATCHES)
-        with (
-            temporary_files(f"Rows cannot be sorted in the temporary file {path}"),
-            pa.OSFile(str(path), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema) as writer,
-        ):
-            for batch in table.to_batches(rows) if rows else ():
-                writer.write_batch(batch)
-                self.first_keys.append(_key(batch.select(self._names), 0))
+        for batch in table.to_batches(rows) if rows else ():
+            self._places.append(file.write(batch))
+            self.first_keys.append(_key(batch.select(self._names), 0))
 
     def up_to(
         self, cut: _Key | None, bisect: Callable[..., int] = bisect_left
@@ -140,15 +167,9 @@ class _Run:
         if self._read < end:
             if self._rest is not None:
                 yield self._rest
-            # Not mapped into memory: each look at a page would bring its neighbours along.
-            with (
-                temporary_files(f"Rows cannot be read from the temporary file {self._path}"),
-                pa.OSFile(str(self._path)) as source,
-                pa.ipc.open_file(source) as reader,
-            ):
-                for number in range(self._read, end - 1):
-                    yield reader.get_batch(number)
-                self._rest = reader.get_batch(end - 1)
+            for place in self._places[self._read : end - 1]:
+                yield self._file.read(place, self._schema)
+            self._rest = self._file.read(self._places[end - 1], self._schema)
             self._read = end
         if self._rest is not None:
             rest, count = self._rest, self._rest.num_rows
@@ -181,11 +202,10 @@ def _key(keys: pa.RecordBatch, at: int) -> _Key:
             found.append((2, 0))
         elif pat.is_floating(value.type) and value.as_py() != value.as_py():
             found.append((1, 0))
+        elif pat.is_temporal(value.type):  # Python's own times have another range
+            found.append((0, value.value))
+        elif pat.is_string(value.type):  # has the order of its bytes, also if they are no text
+            found.append((0, value.as_buffer().to_pybytes()))
         else:
-            found.append((0, value.value if _is_counted(value.type) else value.as_py()))
+            found.append((0, value.as_py()))
     return tuple(found)
-
-
-def _is_counted(t: pa.DataType) -> bool:
-    """Whether scalars of a type hold an integer; Python's own times have another range."""
-    return bool(pat.is_temporal(t))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -23,7 +24,9 @@ def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteRe
     schema = pa.schema([rows.schema.field(name) for name in names])
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
     batches = (_plain(batch, plain) for batch in _batches(rows))
-    found = list(write_files(sorted_batches(batches, job.sorting, job.sort_bytes), job, 0))
+    # Closed at once also after an error, which keeps a generator in its traceback.
+    with closing(sorted_batches(batches, job.sorting, job.sort_bytes)) as ordered:
+        found = list(write_files(ordered, job, 0))
     return make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job)
 
 
