@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,9 +13,6 @@ from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
 from ktk_engine.warehouse.returned_rows import is_of, refuse_repeated, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
-
-if TYPE_CHECKING:
-    pass
 
 Frame = Any
 """A pandas DataFrame, an Arrow table, batch, reader or dataset of files, anything else with
@@ -57,6 +54,8 @@ def rows_of(name: str, frame: Frame) -> Rows:
     elif _is_arrow_dataset(frame):
         rows = frame.scanner().to_reader()
     elif hasattr(frame, "__arrow_c_stream__"):
+        if is_of("polars", frame):
+            _refuse_objects(name, frame)
         rows = _of_stream(name, frame)
     elif _is_iterable_of_frames(frame):
         rows = _of_parts(name, iter(frame))
@@ -80,6 +79,16 @@ def _is_arrow_dataset(frame: object) -> bool:
     """Whether it is one of `pyarrow.dataset`, which is not imported to find out."""
     dataset = sys.modules.get("pyarrow.dataset")
     return dataset is not None and isinstance(frame, dataset.Dataset)
+
+
+def _refuse_objects(name: str, frame: Any) -> None:
+    """Refuse Python objects, which Polars streams as their addresses in memory."""
+    if found := [column for column, dtype in frame.schema.items() if str(dtype) == "Object"]:
+        raise DataError(
+            f"Dataset {name}: column `{found[0]}` of the Polars frame holds Python objects, which "
+            "Arrow does not know. Make texts of them, or values of another type of Polars. Nothing "
+            "was written."
+        )
 
 
 def _of_stream(name: str, frame: Frame) -> pa.RecordBatchReader:

@@ -191,7 +191,8 @@ class SegmentedFiles(EncodedFiles):
 
     def parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of all files, in no order; what is read for that is not kept."""
-        reader = SegmentReader(self.reader.store, WeakValueDictionary(self.reader.known))
+        known = dict(self.reader.known)  # copied at once: other threads may add to it
+        reader = SegmentReader(self.reader.store, WeakValueDictionary(known))
         files = SegmentedFiles(self.listed, self._schema, reader)
         count = self.listed.num_rows
         for start in range(0, count, AT_ONCE):

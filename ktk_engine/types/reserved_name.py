@@ -26,6 +26,8 @@ def name_problem(name: str, role: Literal["dimension", "partition", "index"]) ->
     Source: Kartothek 5.3.0: index files have a column `partition` for labels and reserve names that
     begin with two underscores, and folders of partitions are split at `/`.
     """
+    if not name:
+        return f"a {role} column needs a name, which is that of a folder"
     if name == INDEX_LABELS:
         return f"{role} columns cannot be called {name}: index files keep labels there"
     if name.startswith("__"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, time
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,8 +49,10 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
 
 def is_of(package: str, frame: object) -> bool:
     """Whether a frame is one of a package, which is not imported to find out."""
-    module = type(frame).__module__
-    return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
+    return any(
+        kind.__name__ == "DataFrame" and f"{kind.__module__}.".startswith(f"{package}.")
+        for kind in type(frame).__mro__
+    )
 
 
 def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
@@ -60,14 +63,21 @@ def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
     """
     refuse_index(frame, subject)
     names = list(frame.columns)
+    if not names:
+        raise DataError(f"{subject} has no columns. Nothing was written.")
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise DataError(
             f"{subject}: names of columns must be text, but one is {wrong[0]!r}. Rename it, for "
             "instance by df.columns = [...]. Nothing was written."
         )
     refuse_repeated(names, subject)
-    for place, name in enumerate(frame.columns):
-        if mixture := _mixture(frame.iloc[:, place]):
+    for place, name in enumerate(names):
+        if not name.isascii() and name != name.encode(errors="replace").decode():
+            raise DataError(
+                f"{subject}: a column is called {name!r}, with half of a surrogate pair, which is "
+                "no character. Rename it. Nothing was written."
+            )
+        if mixture := _mixture([_objects(frame.iloc[:, place])]):
             raise DataError(
                 f"{subject}: column `{name}` has {mixture}, which Arrow would make the same type "
                 "of. Give all of its values one type. Nothing was written."
@@ -82,30 +92,55 @@ def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
     return table.replace_schema_metadata(None)
 
 
-def _mixture(column: pd.Series[Any]) -> str:
-    """Name the different values of a column of objects that Arrow takes for one type."""
-    if column.dtype != object:
-        return ""
-    values = column.dropna()
-    kinds = set(map(type, values))
+def _objects(column: pd.Series[Any]) -> Iterable[Any]:
+    """The values of a column, or of its categories, that are Python objects; none is missing."""
+    values = getattr(column.dtype, "categories", column)
+    return values.dropna() if values.dtype == object else ()
+
+
+def _mixture(parts: Sequence[Iterable[Any]]) -> str:
+    """Name different values that Arrow takes for one type, also those in lists and dicts."""
+    import pandas as pd
+
+    kinds = {*map(type, chain.from_iterable(parts))} - {type(None), type(pd.NaT), type(pd.NA)}
 
     def has(*wanted: type) -> bool:
         return any(issubclass(kind, wanted) for kind in kinds)
+
+    def given(*wanted: type) -> Iterator[Any]:
+        return (value for value in chain.from_iterable(parts) if isinstance(value, wanted))
 
     if has(str) and has(bytes, bytearray, memoryview):
         return "texts and bytes"
     if has(bool, np.bool_) and has(float, np.floating):
         return "booleans and numbers"
-    if has(datetime) and not all(issubclass(kind, datetime) for kind in kinds):
-        return "datetimes and other values"
     if has(datetime):
-        if len({value.tzinfo is None for value in values}) > 1:
+        if not all(issubclass(kind, datetime) for kind in kinds):
+            return "datetimes and other values"
+        times = [value for value in given(datetime) if value is not pd.NaT]
+        if len({value.tzinfo is None for value in times}) > 1:
             return "datetimes with and without a time zone"
-        if any(getattr(value, "nanosecond", 0) for value in values):
+        if any(getattr(value, "nanosecond", 0) for value in times):
             return "nanoseconds in a column of type object"
-    if has(time) and any(isinstance(value, time) and value.tzinfo for value in values):
+    if has(time) and any(value.tzinfo for value in given(time)):
         return "times with a time zone"
+    if has(list, tuple, np.ndarray):
+        mixture = _mixture([_elements(value) for value in given(list, tuple, np.ndarray)])
+        return mixture and f"{mixture} in lists"
+    if has(dict):
+        fields = defaultdict(list)
+        for key, value in chain.from_iterable(value.items() for value in given(dict)):
+            fields[key].append(value)
+        found = ((key, _mixture([values])) for key, values in fields.items())
+        return next((f"{mixture} in {key!r} of dicts" for key, mixture in found if mixture), "")
     return ""
+
+
+def _elements(values: Any) -> Any:
+    """What tells the types in a list: an array of one type has them all in its first element."""
+    if not isinstance(values, np.ndarray):
+        return values
+    return values.ravel() if values.dtype == object else values.ravel()[:1]
 
 
 def _reason(frame: pd.DataFrame, error: Exception) -> str:

@@ -6,13 +6,14 @@ import datetime as dt
 import uuid
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.errors import ConfigurationError, DataError, TypeClassError
 from tests.support.stores import tree
 
 KEY = uuid.UUID(int=7).bytes
@@ -236,6 +237,117 @@ def test_objects_of_pandas_never_become_other_values(tmp_path, name):
         with pytest.raises(DataError, match=said) as error:
             write()
         assert "Nothing was written" in str(error.value)
+    assert not tree(tmp_path)
+
+
+MIXTURES = [name for name, (_, said) in OBJECTS.items() if "column `v`: a" not in said]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda values: [[value] for value in values],
+        lambda values: [(None, *values)],
+        lambda values: [{"f": value, "g": 1} for value in values],
+        lambda values: [[{"f": [value]}] for value in values],
+        lambda values: [np.array(values, dtype=object)],
+    ],
+    ids=["lists", "tuple", "dicts", "dicts in lists", "array"],
+)
+@pytest.mark.parametrize("name", MIXTURES)
+def test_objects_in_lists_and_dicts_neither(tmp_path, name, wrap):
+    values, said = OBJECTS[name]
+    frame = pd.DataFrame({"v": pd.Series(wrap(values), dtype=object)})
+    with pytest.raises(DataError, match=said.replace("column ", "")):
+        Store(tmp_path).write_table("t", frame)
+    assert not tree(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a date and a datetime", "zones and none", "text and bytes"])
+def test_objects_of_categories_neither(tmp_path, name):
+    values, said = OBJECTS[name]
+    frame = pd.DataFrame({"v": pd.Categorical(pd.Series(values, dtype=object))})
+    with pytest.raises(DataError, match=said):
+        Store(tmp_path).write_table("t", frame)
+
+
+def test_lists_and_dicts_of_one_type_are_stored(tmp_path):
+    day = dt.datetime(2020, 1, 1, 5)
+    values = {
+        "lists": [[1.5, None], [], None],
+        "times": [[day, None, pd.NaT], [pd.Timestamp(day)], None],
+        "dicts": [{"a": 1}, {"b": "x"}, None],
+        "arrays": [np.array([1.5]), np.array([2.5, np.nan]), None],
+        "grids": [[[1], [2]], [np.array([3])], None],
+        "dates": [np.array([], dtype=object), np.array([day.date()], dtype=object), None],
+    }
+    frame = pd.DataFrame({name: pd.Series(v, dtype=object) for name, v in values.items()})
+    found = Store(tmp_path).write_table("t", frame).query().to_arrow()
+    assert found["times"].to_pylist() == [[day, None, None], [day], None]
+    assert found["dicts"].to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}, None]
+    assert found["grids"].to_pylist() == [[[1], [2]], [[3]], None]
+    assert found["dates"].to_pylist() == [[], [day.date()], None]
+
+
+class Frame(pd.DataFrame):
+    """As geopandas and many projects have one."""
+
+    @property
+    def _constructor(self):
+        return Frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (Frame({"g": ["a", "a"], "v": [1, 2]}).groupby("g").sum(), "has g in its index"),
+        (Frame([[1, 2]]), "names of columns must be text"),
+        (Frame([[1, 2]], columns=["x", "x"]), "several columns `x`"),
+        (Frame({"v": OBJECTS["a date and a datetime"][0]}), "`v` has datetimes and other"),
+        (Frame({"v": [2**70]}), "more than 64 bits"),
+        (pd.DataFrame({"\ud800": [1]}), r"a column is called '.ud800', with half of a surrogate"),
+        (pd.DataFrame(index=[1, 2]), "has no columns"),
+    ],
+)
+def test_frames_of_subclasses_and_odd_names(tmp_path, frame, said):
+    store = Store(tmp_path)
+    for rows in (frame, [frame]):
+        with pytest.raises(DataError, match=said):
+            store.write_table("t", rows)
+    assert not tree(tmp_path)
+
+
+def test_the_index_of_a_filtered_subclass_is_no_column(tmp_path):
+    frame = Frame({"v": [1, 2, 3]})
+    found = Store(tmp_path).write_table("t", frame[frame.v > 1]).query().to_arrow()
+    assert found.to_pydict() == {"v": [2, 3]}
+
+
+def test_python_objects_of_polars_are_refused(tmp_path):
+    frame = pl.DataFrame({"k": [1], "u": [uuid.UUID(int=1)]})
+    store = Store(tmp_path)
+    for rows in (frame, [frame.select("k").with_columns(u=pl.lit("x")), frame]):
+        with pytest.raises(DataError, match="column `u` of the Polars frame holds Python objects"):
+            store.write_table("t", rows)
+    assert not tree(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "values", [[[1, 2]], [{"a": 1}], pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64()))]
+)
+def test_rows_are_not_sorted_by_nested_columns(tmp_path, values):
+    store, rows = Store(tmp_path), pa.table({"n": values, "k": [1]})
+    with pytest.raises(ConfigurationError, match=r"clustered_by names `n`, a column of .*sorted"):
+        store.write_table("t", rows, clustered_by=["n"])
+    assert not tree(tmp_path)
+    assert store.write_table("t", rows, clustered_by=["k"]).rows == 1
+
+
+@pytest.mark.parametrize("layout", ["dimension_columns", "partition_by", "indexes"])
+def test_a_column_without_a_name_has_no_role(tmp_path, layout):
+    rows = pa.table({"": [1], "k": [1]})
+    with pytest.raises(TypeClassError, match="column needs a name, which is that of a folder"):
+        Store(tmp_path).build("c", rows, **{"dimension_columns": ["k"], layout: [""]})
     assert not tree(tmp_path)
 
 

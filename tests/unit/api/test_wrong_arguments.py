@@ -24,6 +24,16 @@ def test_options_are_a_mapping_and_are_not_shown(tmp_path, options):
     assert str(options) not in str(caught.value)
 
 
+@pytest.mark.parametrize("layout", ["partition_by", "indexes", "dimension_columns"])
+def test_names_of_columns_are_text(tmp_path, layout):
+    store, rows = Store(tmp_path), pa.table({"a": [1], "b": [1]})
+    for wrong in (5, [5], b"a", object()):
+        with pytest.raises(ConfigurationError, match=f"{layout} must be column names, but is"):
+            store.build("c", rows, **{"dimension_columns": ["a"], layout: wrong})
+    built = store.build("c", rows, dimension_columns="a", partition_by=None, indexes=None)
+    assert built.query().count() == 1
+
+
 @pytest.mark.parametrize("name", [None, 5, b"t", ("t",)])
 def test_a_name_is_text(tmp_path, name):
     store = Store(tmp_path)
