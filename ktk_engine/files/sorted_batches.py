@@ -100,8 +100,9 @@ def equal_neighbours(table: pa.Table) -> pa.Array:
 
 
 def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    if pat.is_timestamp(column.type) and column.type.unit in ("s", "ms"):
-        return column  # may be finer than microseconds, which writing refuses
+    t = column.type
+    if pat.is_date64(t) or (pat.is_timestamp(t) and t.unit in ("s", "ms")):
+        return column  # values that the container does not hold are found by the writer
     return to_container(column, None, "floor")
 
 

@@ -144,6 +144,13 @@ def test_texts_that_are_invalid_are_sorted_for_the_writer_to_find(rows):
     assert [item.as_buffer().to_pybytes() for item in found] == sorted(data)
 
 
+def test_days_with_a_time_are_left_to_the_writer():
+    days = pa.array([3 * 86_400_000, 5, None, 86_400_000], pa.date64())
+    for run_bytes in (1, 10**9):
+        found = sorted_by_disk(pa.table({"d": days}), ["d"], 1, run_bytes)["d"]
+        assert found.cast(pa.int64()).to_pylist() == [5, 86_400_000, 3 * 86_400_000, None]
+
+
 def is_key(t: pa.DataType) -> bool:
     """Types of columns that rows can be sorted by."""
     return plain_type(t) == t and not (pat.is_nested(t) or pat.is_null(t) or pat.is_dictionary(t))

@@ -10,9 +10,11 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, StoreError, VersionGoneError
+from ktk_engine.log import garbage
 from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.log.version import state_at
 from tests.support.changes import (
     Source,
     Target,
@@ -26,6 +28,7 @@ from tests.support.changes import (
 )
 from tests.support.documents import Comments, read_index, stored_index
 from tests.support.stores import LocalStore, fail
+from tests.support.tiny_bounds import set_tiny_bounds
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)
@@ -201,3 +204,35 @@ def test_a_deletion_that_fails_is_finished_by_the_next_cleanup(store):
         run_cleanup(store, CUBE, NOTHING)
     assert run_cleanup(store, CUBE, NOTHING).version == 4
     assert plan_cleanup(store, CUBE, NOTHING).is_empty
+
+
+def test_a_version_whose_root_is_left_is_gone_as_well(store, monkeypatch):
+    """Commits land while a clean-up lists: it gives up segments that a root it never saw names."""
+    set_tiny_bounds(monkeypatch)
+    face, opened = Store(store.root), []
+
+    def write(partitions, mode="append"):
+        rows = pa.table({"p": list(partitions), "x": [1] * len(partitions)})
+        return face.write_table("t", rows, mode, partition_by=["p"])
+
+    def meanwhile(*arguments):
+        if not opened:
+            opened.append(write("h"))
+            write("abcd", "overwrite")
+            write("jk")
+        return leftovers(*arguments)
+
+    for partitions in ("abc", "de", "fg"):
+        write(partitions)
+    leftovers = garbage._leftovers
+    monkeypatch.setattr(garbage, "_leftovers", meanwhile)
+    assert face.cleanup("t", timedelta(0), 1, delete=True).objects
+    version = opened[0].version
+    entry = state_at(resolve(store, scope_of("t")), version).datasets["t"].entry
+    assert store.exists(entry.snapshot)
+    for table in (opened[0], face.table("t", version=version)):
+        with pytest.raises(VersionGoneError, match=f"version {version} was cleaned up"):
+            table.query().to_arrow()
+    with pytest.raises(VersionGoneError, match="cannot be tagged any more"):
+        face.table("t", version=version).tag("kept")
+    assert not face.table("t").check(deep=True)["problems"]
