@@ -305,7 +305,10 @@ class Frame(pd.DataFrame):
         (Frame([[1, 2]], columns=["x", "x"]), "several columns `x`"),
         (Frame({"v": OBJECTS["a date and a datetime"][0]}), "`v` has datetimes and other"),
         (Frame({"v": [2**70]}), "more than 64 bits"),
-        (pd.DataFrame({"\ud800": [1]}), r"a column is called '.ud800', with half of a surrogate"),
+        (
+            pd.DataFrame([[1]], columns=pd.Index(["\ud800"], dtype=object)),
+            r"a column is called '.ud800', with half of a surrogate",
+        ),
         (pd.DataFrame(index=[1, 2]), "has no columns"),
     ],
 )
