@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.errors import SessionError
-from ktk_engine.files import sorted_batches as sorting  # deep: how many batches it holds
-from ktk_engine.files import write_table  # deep: what an error in it leaves
+from ktk_engine.files import sorted_batches as sorting
+from ktk_engine.files import write_table
 from ktk_engine.files.sorted_batches import sort_table, sorted_batches
 from ktk_engine.types.type_class import plain_type  # deep: of dictionaries
 from tests.support.random_cubes import TIMES
