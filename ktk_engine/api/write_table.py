@@ -23,7 +23,6 @@ from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.store.key import check_new_uuid
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import replaced_relations
-from ktk_engine.warehouse.returned_rows import refuse_repeated
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
@@ -103,7 +102,6 @@ def _merge(
 
         scanner = store._scanner(rows.sparkSession)
         with spark_job():  # to persist rows asks a server as well
-            refuse_repeated(rows.columns, f"Dataset {target.uuid}")
             merge(scanner, rows, target, MergeBy(tuple(key)), context)
         return
     new = rows if isinstance(rows, pa.Table) else rows.read_all()

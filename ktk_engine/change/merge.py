@@ -16,9 +16,12 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.types.check_columns import find_alike
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import WriteProblem, refusal
+from ktk_engine.types.schema import find_duplicates
 from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
@@ -65,6 +68,10 @@ def merge(
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
         new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
+        schema = schema_of(new)
+        # The gate would say so, but looking for keys comes first, and Spark cannot choose them.
+        if findings := [*find_duplicates(schema), *find_alike(schema)]:
+            raise_findings(findings, f"dataset {named.uuid}", len(schema.names))
         known = spelled_by(by, named, new.columns, state)
         zone = session_zone(scanner.session)
         with persisted(new) as new:

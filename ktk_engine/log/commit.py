@@ -182,22 +182,9 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
         check_needed(entry, change_set.deleted)
         check_tags(entry, change_set.tags)
         for change in change_set.changes:
-            check_conflicts(
-                change.uuid,
-                change.operation,
-                change.partitions,
-                entry,
-                before,
-                _foreign(head, change.uuid),
-                head.stored_snapshot,
-            )
+            check_conflicts(change, head, entry, before)
         before = entry
     return newest
-
-
-def _foreign(head: State, uuid: str) -> str:
-    """Digest of the other program's document that a change of a dataset starts from, if any."""
-    return head.datasets[uuid].foreign if uuid in head.datasets else ""
 
 
 def _prepare(
@@ -211,7 +198,7 @@ def _prepare(
     datasets, records = _adopt(head, change_set, after, stored)
     for change in change_set.changes:
         old, new = before.get(change.uuid), after.get(change.uuid)
-        foreign = _foreign(head, change.uuid)
+        foreign = head.foreign_document(change.uuid)
         records[change.uuid] = change_record(change.operation, old, new, foreign)
         if change.rebase and new is not None:
             entry, snapshot = stored.store(new, change.role)

@@ -224,6 +224,10 @@ class State:
             pass  # the first error says more
         return 0
 
+    def foreign_document(self, uuid: str) -> str:
+        """Digest of another program's document that a dataset is read from; empty if none is."""
+        return self.datasets[uuid].foreign if uuid in self.datasets else ""
+
     def stored_snapshot(self, entry: DatasetEntry) -> Snapshot:
         """Load what the log has of a dataset in some version, and remember it.
 

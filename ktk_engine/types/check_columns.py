@@ -70,7 +70,7 @@ def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
         return CheckedColumns(model, committed, tuple(deep), storable=False)
     model, findings = apply_declared(model, rules.declared, contract=rules.contract)
     model = with_known_classes(model, [*rules.shared, *(committed or ())], rules.declared)
-    unstorable = [*check_storable(model), *_alike_names(model)]
+    unstorable = [*check_storable(model), *find_alike(model)]
     if unstorable:
         found = (*unless_found(findings, unstorable), *unstorable)
         return CheckedColumns(model, committed, found, storable=False)
@@ -144,7 +144,7 @@ def change_schema(
     return SchemaChange(model, committed, refused, tuple(notes))
 
 
-def _alike_names(model: pa.Schema) -> list[Finding]:
+def find_alike(model: pa.Schema) -> list[Finding]:
     """Columns, and fields of a struct, that differ only by case, which Spark ignores."""
     first: dict[Identifier, str] = {}
     findings = []

@@ -43,7 +43,7 @@ def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schem
     their order, then the others by code points (Kartothek, `normalize_column_order`). Raises a
     `TypeClassError` if a column occurs twice, has no class, or a partition key is missing.
     """
-    findings = [*_duplicates(schema), *_without_class(schema)]
+    findings = [*find_duplicates(schema), *_without_class(schema)]
     if findings:
         raise_findings(findings, "a dataset's schema", len(schema.names))
     missing = [key for key in partition_keys if key not in schema.names]
@@ -62,7 +62,7 @@ def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
     is compatible with its absence, as in Kartothek. Findings come in the order of the committed
     schema and then of the model's.
     """
-    findings = _duplicates(model)
+    findings = find_duplicates(model)
     given = {field.name: field.type for field in model}
     known = {field.name: field.type for field in committed}
     for name, committed_type in known.items():
@@ -84,7 +84,7 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
     """Find columns that occur twice, or whose type cannot be stored or read again."""
     if deep := check_nesting(schema):
         return deep  # no other check may recurse into them
-    findings = _duplicates(schema)
+    findings = find_duplicates(schema)
     for field in schema:
         problem = storage_problem(field.type)
         if problem is not None:
@@ -221,7 +221,7 @@ def fields_alike(t: pa.DataType, path: str) -> tuple[str, str] | None:
     return next(filter(None, (fields_alike(*part) for part in parts)), None)
 
 
-def _duplicates(schema: pa.Schema) -> list[Finding]:
+def find_duplicates(schema: pa.Schema) -> list[Finding]:
     """Find columns that occur more than once."""
     return [
         Finding(

@@ -114,6 +114,24 @@ def test_a_merge_may_move_a_row_to_another_partition(spark, sql, store):
     assert sql.sql("select P, L, v from an.t where L = 0").collect() == [(4, 0, -1)]
 
 
+@pytest.mark.parametrize("strategy", ["merge", "delete+insert"])
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["P", "L", "L", "v"], "occurs 2 times"),
+        (["P", "L", "v", "v"], "occurs 2 times"),
+        (["P", "L", "l", "v"], "letter case only"),
+        (["P", "L", "v", "V"], "letter case only"),
+    ],
+)
+def test_columns_that_spark_cannot_tell_apart_are_refused(spark, sql, store, names, said, strategy):
+    build(store, rows(spark, 0, 10), TABLE)
+    new = spark.sql("select 1L, 2L, 3L, 4").toDF(*names)
+    with pytest.raises(TypeClassError, match=said):
+        merge(sql.scanner(store), new, TABLE, MergeBy(("L",), strategy))
+    assert content(sql) == {i: i for i in range(10)}
+
+
 def test_only_the_update_columns_take_new_values(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     new = rows(spark, 90, 110, offset=1000).selectExpr("P", "L", "v", "99 as k")

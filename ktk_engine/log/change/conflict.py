@@ -5,13 +5,15 @@ See docs/design/files-and-commits.md, Conflicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 
 import pyarrow.compute as pc
 
 from ktk_engine.errors import CommitConflictError, FormatError, ObjectNotFoundError
 from ktk_engine.format.label import folders_of
-from ktk_engine.log.entry import ChangeRecord, DatasetEntry, LogEntry, Operation
+from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
+from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 
 _MOST_LISTED = 1_000  # files that an entry names
@@ -35,33 +37,27 @@ METADATA_ONLY_OPERATIONS = frozenset({"comment", "index", "properties"})
 
 
 def check_conflicts(
-    uuid: str,
-    operation: Operation,
-    partitions: frozenset[str] | None,
-    winner: LogEntry,
-    before: LogEntry | None,
-    foreign: str,
-    read: Callable[[DatasetEntry], Snapshot],
+    mine: DatasetChange, base: State, winner: LogEntry, before: LogEntry | None
 ) -> None:
     """Raise a `CommitConflictError` if an entry that was committed meanwhile contradicts a change.
 
     Appends do not conflict with appends or with replaced partitions. Replacing or deleting what
-    another commit changed does. `partitions` are folders; None means all. `before` is the entry
-    before the winner; `read` loads both snapshots where the winner does not list its files.
-    `foreign` is the digest of the other program's document that the change starts from, if any.
+    another commit changed does. `base` is what the change started from, and `before` the entry
+    before the winner.
     """
+    uuid, partitions = mine.uuid, mine.partitions
     change = winner.changes.get(uuid)
     if change is None:
         return
     if taken := _taken_over(uuid, winner, before):
-        if taken != foreign:
+        if taken != base.foreign_document(uuid):
             change = ChangeRecord("adopt")  # whatever else it did
         elif change.operation == "adopt":
             return  # it took over the document that this change starts from, and no more
-    reason = _reason(operation, partitions, change)
+    reason = _reason(mine.operation, partitions, change)
     if reason is None:
         # Writes that replace files by name check themselves what they are based on.
-        shared = partitions & _touched(uuid, winner, before, read) if partitions else ()
+        shared = partitions & _touched(base, uuid, winner, before) if partitions else ()
         reason = f"both touch partition {min(shared) or '(the whole dataset)'}." if shared else ""
     if reason:
         raise CommitConflictError(
@@ -161,19 +157,16 @@ def _taken_over(uuid: str, winner: LogEntry, before: LogEntry | None) -> str:
     return new.adopted if new and new.adopted != known else ""
 
 
-def _touched(
-    uuid: str,
-    winner: LogEntry,
-    before: LogEntry | None,
-    read: Callable[[DatasetEntry], Snapshot],
-) -> frozenset[str]:
+def _touched(base: State, uuid: str, winner: LogEntry, before: LogEntry | None) -> frozenset[str]:
     """Folders of the partitions in which an entry added or removed files."""
     listed = winner.changes[uuid].partitions
     if listed is not None:
         return listed
     old, new = before.datasets.get(uuid) if before else None, winner.datasets[uuid]
     try:
-        gone, came = changed_files(read(old) if old else None, read(new))
+        gone, came = changed_files(
+            base.stored_snapshot(old) if old else None, base.stored_snapshot(new)
+        )
     except (FormatError, ObjectNotFoundError) as error:
         why = "a clean-up has removed what says so."
         raise CommitConflictError(

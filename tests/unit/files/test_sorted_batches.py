@@ -118,8 +118,9 @@ def test_an_error_that_is_kept_does_not_keep_the_file(monkeypatch):
 
     monkeypatch.setattr(write_table, "write_files", written)
     job = SimpleNamespace(schema=numbers(0, 1).schema, sorting=("d",), sort_bytes=1)
-    with pytest.raises(MemoryError):
+    with pytest.raises(MemoryError) as kept:
         write_table.write_table(numbers(100, 10), job)
+    assert kept.tb
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -264,11 +264,12 @@ def test_a_commit_of_many_files_does_not_list_them(store, monkeypatch):
 def test_files_that_are_replaced_by_name_do_not_depend_on_what_is_not_listed(store, monkeypatch):
     monkeypatch.setattr(conflicts, "_MOST_LISTED", 0)
     builder = DbtNode(store, "t", ("origin",))
-    first = builder.commit_rebuild(flights(["JFK", "LGA"])).entry.datasets["t"]
+    builder.commit_rebuild(flights(["JFK", "LGA"]))
     base = resolve(store, scope_of("t"))
     files = base.snapshot("t").files
-    builder.commit_append(flights(["EWR"]))
-    store.delete([first.snapshot])  # as a clean-up does
+    winner = builder.commit_append(flights(["EWR"])).entry.datasets["t"]
+    builder.commit_append(flights(["SFO"]))
+    store.delete([winner.snapshot])  # as a clean-up does
 
     def rewritten(commit_id):
         added = builder.files(flights(["LGA"], 5), commit_id)[0]
@@ -278,7 +279,7 @@ def test_files_that_are_replaced_by_name_do_not_depend_on_what_is_not_listed(sto
 
         return DatasetChange("t", "compact", rebase, frozenset())
 
-    assert commit_change(store, rewritten, base).entry.version == 3
+    assert commit_change(store, rewritten, base).entry.version == 4
 
 
 def test_the_entry_of_a_large_commit_is_small(store):

@@ -37,14 +37,22 @@ def test_two_that_make_the_same_dataset(store):
     assert snapshot_of(store, "t").rows == 2
 
 
+@pytest.mark.parametrize(
+    ("meanwhile", "rows"),
+    [
+        (lambda face: face.write_table("t", ROWS, "append"), 4),
+        (lambda face: face.write_table("t", ROWS.slice(1), "merge", key=["v"]), 2),
+        (lambda face: face.table("t").delete("v = 1 or P = 'b'"), 0),
+    ],
+)
 @pytest.mark.parametrize("mode", [None, WriteMode("nothing")])
-def test_rows_that_another_commit_added_are_not_replaced_unseen(store, mode):
+def test_what_another_commit_did_is_not_replaced_unseen(store, mode, meanwhile, rows):
     build(store, ROWS, TABLE)
     state = resolve(store, TABLE.scope)
-    build(store, ROWS, TABLE, mode=APPEND)
+    meanwhile(Store(store.root))
     with pytest.raises(CommitConflictError, match="this run would undo that"):
         build(store, ROWS, TABLE, mode=mode, state=state)
-    assert snapshot_of(store, "t").rows == 4
+    assert snapshot_of(store, "t").rows == rows
 
 
 @pytest.mark.parametrize("mode", ["append", "partitions"])
