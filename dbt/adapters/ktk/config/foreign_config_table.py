@@ -42,9 +42,7 @@ _TABLE_FORMATS = ("delta", "iceberg", "hudi")
 _SORT = "rows of each file of a plain table are sorted by these columns, for skipping row groups"
 _NO_USERS = "a store has no users: who can read its files can read its tables"
 _BUCKET_RIGHTS = "set the permissions of the folder or bucket"
-_APART = (
-    "keep what some may not read in a schema of its own, and set the permissions of its folder"
-)
+_APART = "keep what some may not read in a schema of its own, and set the permissions of its folder"
 _EXPIRY = "rows never expire by themselves"
 _DELETE = "take them out in a post-hook: `delete from {{ this }} where ...`"
 _COMPUTE = "the profile says where Spark runs, for all models"
