@@ -55,6 +55,7 @@ DBT: Voice = {
     "location": "`ktk_location`",
     "ignore_folders": "`ktk_options: {{recursiveFileLookup: true}}`",
     "only_files": "`ktk_options: {{pathGlobFilter: '*.{ending}'}}`",
+    "whole_documents": "`ktk_options: {{multiLine: true}}`",
     "separator": "`ktk_options: {{sep: {mark!r}}}`",
     "encoding": "`ktk_options: {{encoding: ...}}`",
     "read_dataset": "by `ktk_store: {store}` and `ktk_dataset: {dataset}`",

@@ -95,21 +95,21 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
 def refuse_tables(
     source: str,
     paths: Iterable[str],
-    exists: Callable[[Sequence[str]], bool],
+    exists: Callable[[Sequence[str]], bool] = lambda patterns: any(map(glob.glob, patterns)),
     escape: Callable[[str], str] = glob.escape,
 ) -> None:
     """Refuse files of a table whose metadata says which of its files and rows are in use.
 
     Args:
         source: the source, for messages.
-        paths: its files, and the place where they were looked for.
+        paths: its files.
         exists: tells whether something matches one of several patterns.
         escape: makes a pattern of a path.
 
     Raises:
         ConfigurationError: a file is in a folder of such a table.
     """
-    folders = {above for path in paths for above in (path, *_folders_above(path))}
+    folders = {folder for path in paths for folder in _folders_above(path)}
     marks = [
         (pattern.format_map({key: escape(text) for key, text in parts.items()}), what, folder)
         for folder in sorted(folders, key=len)
@@ -119,13 +119,13 @@ def refuse_tables(
     if not marks or not exists([pattern for pattern, _, _ in marks]):
         return
     what, folder = next((w, folder) for pattern, w, folder in marks if exists([pattern]))
-    store, name = folder.rpartition("/")[::2]
+    store, name = folder.removeprefix("file://").rpartition("/")[::2]
     way: Remedy | str = "in a Python model, by a reader of that format, or have its rows exported"
     if what == _DATASET:
         way = Remedy("read_dataset", store=store, dataset=name)
     raise ConfigurationError(
         Message(
-            f"Source {source}: {folder} is {what}. Its metadata says which files and rows are in "
+            f"Source {source}: {store}/{name} is {what}. Its metadata says which files and rows are in "
             "use; all files together have rows that were deleted or replaced. Read it ",
             way,
             ".",

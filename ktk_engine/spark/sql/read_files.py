@@ -10,7 +10,7 @@ import csv
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.catalog.source_address import FileAddress
-from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError
 from ktk_engine.files.others.plain_files import find_files, refuse_tables
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
@@ -45,7 +45,6 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "mode": "FAILFAST",
         "header": "true",
         "inferschema": "true",
-        "enforceschema": "false",  # Spark compares each file's header with the schema
         "columnpruning": "false",
     },
 }
@@ -54,8 +53,6 @@ _ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
 _SEPARATORS = ",;|\t"
-_LENGTH = re.compile(r"\s*(?:var)?char\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
-_FILE = "ktk file"  # a name of ours beside those of the files
 _ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
 _BLANKS = " \t\r\n\ufeff"
 _DOCUMENT = (
@@ -98,7 +95,6 @@ class _Files:
     session: SparkSession
     address: FileAddress
     name: str
-    defaults: Mapping[str, str] | None = None  # that the files themselves require
 
     @cached_property
     def given(self) -> dict[str, str]:
@@ -110,32 +106,56 @@ class _Files:
 
     @cached_property
     def options(self) -> dict[str, str]:
-        return {**_DEFAULTS[self.address.format], **(self.defaults or {}), **self.given}
+        form = self._form_of_lines if self.address.format == "csv" else {}
+        return {**_DEFAULTS[self.address.format], **form, **self.given}
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        """The files' addresses, as Spark lists them."""
+        try:
+            return self._lines().inputFiles()
+        except IllegalArgumentException:  # a pattern meets a name with a colon
+            return []
+
+    @cached_property
+    def _folders(self) -> dict[str, tuple[str, str]]:
+        """The columns of folders: name to Spark -> name and SQL for the text, decoded as UTF-8.
+
+        Spark decodes each `%XX` to the character of that number, which is right for what it writes
+        itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
+        """
+        names = [name for name in self._lines().columns if name != "value"]
+        parts = {part for uri in self._listed for part in unquote(uri).split("/")[:-1]}
+        if not any(_BEYOND_ASCII.search(part) for part in parts if "=" in part):
+            return {name: (name, quote_identifier(name)) for name in names}
+        written = {
+            _as_spark_decodes(name): name for name, _, _ in (p.partition("=") for p in parts)
+        }
+        return {name: (unquote(written[name]), _value_of_folder(written[name])) for name in names}
 
     def frame(self) -> DataFrame:
         """The rows."""
         self._check_places()
         if self.address.format == "parquet":
-            frame = self._load()
-            return frame.selectExpr(*_columns(frame))
-        files = self._with_form_of_lines() if self.address.format == "csv" else self
-        return files._converted()
+            return self._selected(self._load())
+        if SPARKS_OWN & self.given.keys():
+            return self._selected(self._load(self._schema(self._load().schema)))
+        if self.address.format == "json":
+            self._check_documents()
+        return self._converted()
 
     def _check_places(self) -> None:
         """Refuse files that Spark does not list, and those of tables with metadata."""
-        try:
-            listed = self._load(schema=st.StructType([])).inputFiles()
-        except IllegalArgumentException:  # a name with a colon
-            listed = []
-        places = list(map(unquote, listed)) or [self.address.location]
-        refuse_tables(self.name, places, self._exists, _in_braces)
         there = find_files(self.address.location, self.given.get("pathglobfilter", ""))
-        known = {file.path for file in there}
-        if missing := known - {local_path(uri) for uri in listed}:
+        if missing := {file.path for file in there} - set(map(local_path, self._listed)):
             raise ConfigurationError(
                 f"Source {self.name}: Spark does not read {min(missing)}. It passes over names "
                 "that begin with _ or a dot, and cannot read names with a colon. Rename the file."
             )
+        if there:
+            refuse_tables(self.name, [file.path for file in there])
+        else:
+            refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
 
     def _exists(self, patterns: Sequence[str]) -> bool:
         """Whether something matches one of several patterns."""
@@ -158,30 +178,33 @@ class _Files:
     def _lines(self, **options: str) -> DataFrame:
         """The lines of the files."""
         others = {k: v for k, v in self.given.items() if k not in ("encoding", "charset")}
-        reader = self.session.read.options(**{**others, **options})
-        return reader.text(literal_location(self.address.location))
+        reader = self.session.read.format("text").options(**{**others, **options})
+        return reader.load(literal_location(self.address.location))
 
-    def _with_form_of_lines(self) -> _Files:
-        """Check the first line of each CSV file and its encoding, and look for broken cells.
+    @cached_property
+    def _form_of_lines(self) -> dict[str, str]:
+        """How CSV files are to be read: each line alone, or a file as a whole.
 
-        Spark reads a file with line breaks in quotes correctly only as a whole, with `multiline`.
+        Only as a whole, line breaks in quotes are read correctly. Raises a `ConfigurationError` if
+        the encoding or the header of a file is wrong.
         """
-        quote = self.options.get("quote", '"')
+        quote = self.given.get("quote", '"')
         escape = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
         if not _extends_ascii(self._encoding):
-            return replace(self, defaults={**escape, "multiline": "true"})
+            # Only Spark can read these headers, and compares them with the schema.
+            return {**escape, "multiline": "true", "enforceschema": "false"}
         count = f"length(value) - length(replace(value, {quote_text(quote)}, ''))"
-        comment = quote_text(self.options.get("comment", ""))
+        comment = quote_text(self.given.get("comment", ""))
         lines = self._lines().selectExpr(
             "value",
-            f"_metadata.file_path as `{_FILE}`",
+            "_metadata.file_path as file",
             "monotonically_increasing_id() as number",
             f"{count} as quotes",
             "_metadata.file_block_start = 0 and trim(value) <> '' and "
             f"({comment} = '' or not startswith(value, {comment})) as may_be_first",
             f"{_ODD} as odd",
         )
-        found = lines.groupBy(_FILE).agg(
+        found = lines.groupBy("file").agg(
             F.expr("min_by(value, number) filter (where may_be_first)").alias("header"),
             F.expr("bool_or(quotes % 2 = 1)").alias("broken"),
             F.expr("min_by(value, number) filter (where odd)").alias("odd"),
@@ -191,25 +214,25 @@ class _Files:
             if row.odd is not None and not self._encoding:
                 raise ConfigurationError(
                     Message(
-                        f"Source {self.name}: {local_path(row[_FILE])} is not in UTF-8, for "
+                        f"Source {self.name}: {local_path(row.file)} is not in UTF-8, for "
                         f"instance the line {row.odd!r}. Save it in UTF-8, or give ",
                         Remedy("encoding"),
                         ".",
                     )
                 )
-        if self.options["header"].lower() == "true":
-            self._check_headers({local_path(r[_FILE]): r.header for r in rows if r.header})
+        if self.given.get("header", "true").lower() == "true":
+            self._check_headers({local_path(r.file): r.header for r in rows if r.header})
         broken = any(row.broken for row in rows)
-        return replace(self, defaults={**escape, "multiline": str(broken).lower()})
+        return {**escape, "multiline": str(broken).lower()}
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Refuse headers that differ, repeat a name, or are separated by another character."""
-        separator = self.options.get("sep", self.options.get("delimiter", ","))
+        separator = self.given.get("sep", self.given.get("delimiter", ","))
         separator = {r"\t": "\t"}.get(separator, separator)
         known: dict[str, list[str]] = {}
         for file, line in headers.items():
             line = line.removeprefix("\ufeff").rstrip("\r")
-            names = known[file] = _cells(line, separator, self.options.get("quote", '"'))
+            names = known[file] = _cells(line, separator, self.given.get("quote", '"'))
             if pair := first_pair_alike(names) or _repeated(names):
                 raise ConfigurationError(
                     f"Source {self.name}: the header of {file} names {' and '.join(pair)}, which "
@@ -239,62 +262,64 @@ class _Files:
 
     def _converted(self) -> DataFrame:
         """The rows of CSV and JSON files, each value in its type."""
-        if SPARKS_OWN & self.given.keys():
-            frame = self._load(self._schema(self._load().schema))
-            return frame.selectExpr(*_columns(frame))
-        schema = self._schema(self._load(inferschema="false").schema)
-        texts = st.StructType([st.StructField(f.name, as_texts(f.dataType)) for f in schema])
-        file = "_metadata.file_path"
-        if self.address.format == "csv" or self._encoding:
-            frame = self._load(texts)
-        else:
-            frame, file = self._documents(texts), quote_identifier(_FILE)
-        values = TextValues(self.given, self.name, file)
+        found = self._load(inferschema="false").schema
+        declared = {find_name(k, found.names) or k: text for k, text in self.address.columns}
+        types = {field.name: field.dataType for field in self._schema(found)}
+        types |= dict.fromkeys(self._folders.keys() - declared.keys(), st.StringType())
+        texts = [st.StructField(name, as_texts(types[name])) for name in types]
+        frame = self._load(st.StructType(texts))
+        values = TextValues(self.given, self.name, declared)
         if self.address.format == "csv" and self.options["inferschema"].lower() == "true":
-            schema = values.infer(frame, schema, self._declared(schema.names).keys())
-        types = {field.name: field.dataType for field in schema}
-        lengths = {name: _LENGTH.fullmatch(text) for name, text in self.address.columns}
+            types |= values.infer(frame, types.keys() - declared.keys() - self._folders.keys())
+        return self._selected(frame, lambda name, text: values.exact(text, types[name], name))
 
-        def convert(name: str, text: str) -> str:
-            length = lengths.get(name)
-            return values.exact(text, types[name], name, int(length[1]) if length else 0)
+    def _selected(
+        self, frame: DataFrame, convert: Callable[[str, str], str] = lambda name, text: text
+    ) -> DataFrame:
+        """All columns of a frame, those of folders decoded as UTF-8.
 
-        return frame.selectExpr(*_columns(frame, convert, file))
-
-    def _documents(self, texts: st.StructType) -> DataFrame:
-        """The documents of JSON files, one a line or one a file; any other text is an error.
-
-        Spark's own reader drops what follows a document on its line. So each line is put into a
-        document of ours, whose end is read only if nothing follows.
+        `convert` gives SQL for the value of a column, by its name and SQL for its text.
         """
-        lines = self._lines(wholetext=self.options.get("multiline", "false"))
-        folders = [name for name in lines.columns if name != "value"]
-        rows = st.StructType([field for field in texts if field.name not in folders])
-        parsed = st.StructType(
-            [
-                st.StructField("rows", st.ArrayType(rows)),
-                st.StructField("end", st.BooleanType()),
-                st.StructField("wrong", st.StringType()),
-            ]
-        )
+        chosen = []
+        for name in frame.columns:
+            shown, text = self._folders.get(name, (name, quote_identifier(name)))
+            chosen.append(f"{convert(name, text)} as {quote_identifier(shown)}")
+        return frame.selectExpr(*chosen)
+
+    def _check_documents(self) -> None:
+        """Refuse JSON files with text that is not one document, a line or a file.
+
+        Spark's own reader drops what follows a document. So each is put into a document of ours,
+        whose end is read only if nothing follows.
+        """
+        if self._encoding:
+            return
+        parsed = "rows array<struct<any: string>>, end boolean, wrong string"
         options = {**self.options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": "wrong"}
-        said = quote_text(f"Source {self.name}: this is not one JSON document in UTF-8, but ")
-        return (
-            lines.selectExpr(
-                *map(quote_identifier, folders),
-                f"_metadata.file_path as `{_FILE}`",
-                f"{_ODD} as odd",
-                f"trim(both {quote_text(_BLANKS)} from value) as value",
-            )
-            .withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
-            .selectExpr(
-                *map(quote_identifier, (*folders, _FILE)),
-                "inline(case when odd or parsed.wrong is not null or parsed.end is null or "
-                "(value not like '[%' and size(parsed.rows) > 1) "
-                f"then raise_error(concat({said}, left(value, 500), ' in ', `{_FILE}`)) "
-                "else parsed.rows end)",
-            )
+        lines = self._lines(wholetext=self.options.get("multiline", "false")).selectExpr(
+            f"trim(both {quote_text(_BLANKS)} from value) as value",
+            f"{_ODD} as odd",
+            "_metadata.file_path as file",
         )
+        wrong = (
+            lines.withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
+            .where(
+                "odd or parsed.wrong is not null or parsed.end is null or "
+                "(value not like '[%' and size(parsed.rows) > 1)"
+            )
+            .agg(F.expr("min(struct(file, left(value, 500) as value))").alias("first"))
+            .collect()[0]
+            .first
+        )
+        if wrong is not None:
+            raise DataError(
+                Message(
+                    f"Source {self.name}: {local_path(wrong.file)} has text that is not one JSON "
+                    f"document in UTF-8: {wrong.value!r}. Write one document a line, or give ",
+                    Remedy("whole_documents"),
+                    " for one a file.",
+                )
+            )
 
     def _declared(self, names: Sequence[str]) -> dict[str, st.DataType]:
         """The declared types, by the names of the files' columns."""
@@ -332,39 +357,9 @@ class _Files:
         )
 
 
-def _columns(
-    frame: DataFrame,
-    convert: Callable[[str, str], str] = lambda name, text: text,
-    file: str = "_metadata.file_path",
-) -> list[str]:
-    """SQL for the columns of a frame, in its order; those of folders decoded as UTF-8.
-
-    Spark decodes each `%XX` to the character of that number, which is right for what it writes
-    itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
-    `convert` gives SQL for the value of a column, by its name and SQL for its text. `file` is SQL
-    for the path of a row's file.
-    """
-    folders: dict[str, None] = {}
-    for uri in frame.inputFiles():
-        found = [part for part in unquote(uri).split("/")[:-1] if "=" in part]
-        folders.update(dict.fromkeys(found))
-    written = {}
-    if any(map(_BEYOND_ASCII.search, folders)):
-        names = dict.fromkeys(folder.partition("=")[0] for folder in folders)
-        written = {_as_spark_decodes(name): name for name in names}
-    return [
-        f"{convert(name, _value_of_folder(written[name], file))} as "
-        f"{quote_identifier(unquote(written[name]))}"
-        if name in written
-        else f"{convert(name, quote_identifier(name))} as {quote_identifier(name)}"
-        for name in frame.columns
-        if name != _FILE
-    ]
-
-
-def _value_of_folder(name: str, file: str) -> str:
+def _value_of_folder(name: str) -> str:
     """SQL for the text of a column of folders, by the folder's name."""
-    path = f"url_decode(replace({file}, '+', '%2B'))"
+    path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
     # A percent sign that encodes nothing stands for itself.
     text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"

@@ -6,6 +6,7 @@ docs/sources.md, Values of CSV and JSON.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ SPARKS_OWN = frozenset(
     """.split()  # noqa: SIM905
 )
 
+_LENGTH = re.compile(r"\s*(?:var)?char\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 # Patterns have no backslash, so that they mean the same in each dialect of SQL.
 _INTEGER = "[+-]?[0-9]+"
 _NUMBER = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
@@ -58,24 +60,19 @@ class TextValues:
 
     options: Mapping[str, str]  # in lower case
     source: str  # for messages
-    file: str  # SQL for the path of a row's file
+    declared: Mapping[str, str]  # column -> its type in the user's words
 
-    def infer(
-        self, frame: DataFrame, schema: st.StructType, known: Collection[str]
-    ) -> st.StructType:
-        """The types that all texts of a frame's columns fit; `known` columns keep theirs.
+    def infer(self, frame: DataFrame, names: Collection[str]) -> dict[str, st.DataType]:
+        """Find the first type that all texts of a column fit, for some columns of a frame.
 
         Warns of numbers whose leading zeros are lost.
         """
-        names = [field.name for field in schema if field.name not in known]
         if not names:
-            return schema
+            return {}
         fits = [F.expr(f"bit_and({self._fits(quote_identifier(name))})") for name in names]
         bits = dict(zip(names, frame.select(*fits).collect()[0], strict=True))
-        found = {name: _first(bits[name] or 0) for name in names}
-        zeros = [
-            n for n in names if isinstance(found[n], st.NumericType) and not bits[n] & _NO_ZEROS
-        ]
+        found = {name: _first(fitting or 0) for name, fitting in bits.items()}
+        zeros = [name for name, t in found.items() if _is_number(t) and not bits[name] & _NO_ZEROS]
         if zeros:
             warnings.warn(
                 f"Source {self.source}: leading zeros are lost, since all values are numbers: "
@@ -83,9 +80,7 @@ class TextValues:
                 SourceWarning,
                 stacklevel=1,
             )
-        return st.StructType(
-            [st.StructField(f.name, found.get(f.name, f.dataType)) for f in schema.fields]
-        )
+        return found
 
     def _fits(self, text: str) -> str:
         """SQL for bits of the candidates that a text fits."""
@@ -155,34 +150,34 @@ class TextValues:
         pattern = patterns.get(t.simpleString(), _CLOCK)
         return f"case when {_like(text, pattern)} then {cast} end"
 
-    def exact(self, text: str, t: st.DataType, name: str, longest: int = 0, depth: int = 0) -> str:
+    def exact(self, text: str, t: st.DataType, name: str, depth: int = 0) -> str:
         """SQL for a value of the column `name`, whose nested texts are converted too.
 
-        It raises an error where a text is no value of its type, or has more than `longest` letters.
+        It raises an error where a text is no value of its type.
         """
         inner, below = f"x{depth}", depth + 1
         if isinstance(t, st.StructType):
             parts = ", ".join(
                 f"{quote_text(f.name)}, "
-                + self.exact(f"{text}.{quote_identifier(f.name)}", f.dataType, name, 0, below)
+                + self.exact(f"{text}.{quote_identifier(f.name)}", f.dataType, name, below)
                 for f in t.fields
             )
             return f"case when {text} is not null then named_struct({parts}) end"
         if isinstance(t, st.ArrayType):
-            value = self.exact(inner, t.elementType, name, 0, below)
+            value = self.exact(inner, t.elementType, name, below)
             return f"transform({text}, {inner} -> {value})"
         if isinstance(t, st.MapType):
-            value = self.exact(inner, t.valueType, name, 0, below)
+            value = self.exact(inner, t.valueType, name, below)
             return f"transform_values({text}, (k{depth}, {inner}) -> {value})"
-        value, said = self.typed(text, t), f"which is no {t.simpleString()}"
+        said = self.declared.get(name, t.simpleString())
+        value, length = self.typed(text, t), _LENGTH.fullmatch(said)
         if isinstance(t, st.StringType):
-            if not longest:
+            if not length:
                 return text
-            value = f"case when char_length({text}) <= {longest} then {text} end"
-            said = f"which has more than {longest} letters"
+            value = f"case when char_length({text}) <= {length[1]} then {text} end"
         message = (
             f"concat({quote_text(f'Source {self.source}: column {name} has ')}, {text}, "
-            f"{quote_text(f', {said}, in ')}, {self.file})"
+            f"{quote_text(f', which does not fit {said}, in ')}, _metadata.file_path)"
         )
         return f"coalesce({value}, case when {text} is not null then raise_error({message}) end)"
 
@@ -202,6 +197,10 @@ def _first(bits: int) -> st.DataType:
     """The first candidate of those that all texts fit; text if there is none."""
     candidates = enumerate(_CANDIDATES.values())
     return next((t for number, t in candidates if bits >> number & 1), st.StringType())
+
+
+def _is_number(t: st.DataType) -> bool:
+    return isinstance(t, st.NumericType)
 
 
 def _like(text: str, pattern: str) -> str:
