@@ -23,7 +23,6 @@ from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.sql.read_files import read_files
 from tests.support.queries import FileAddress
 
-
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say_json
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.formatting import counted

@@ -73,7 +73,8 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
     """Find the files at a location, in folders of any depth, as Spark does.
 
     A location is a file, a folder, or a pattern of `*`, `?`, `[ab]`, `{ab,cd}`. Names that begin
-    with `_` or `.` are no data, unless the location itself names them so. `only` is a pattern for names of files. With `ignore_folders`,
+    with `_` or `.` are no data, unless the location itself names them so. `only` is a pattern for
+    names of files. With `ignore_folders`,
     folders `name=text` are no columns.
     """
     path = _SCHEME.sub("", location)
@@ -125,8 +126,8 @@ def refuse_tables(
         way = Remedy("read_dataset", store=store, dataset=name)
     raise ConfigurationError(
         Message(
-            f"Source {source}: {store}/{name} is {what}. Its metadata says which files and rows are in "
-            "use; all files together have rows that were deleted or replaced. Read it ",
+            f"Source {source}: {store}/{name} is {what}. Its metadata says which files and rows are "
+            "in use; all files together have rows that were deleted or replaced. Read it ",
             way,
             ".",
         )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -54,6 +55,7 @@ _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
 _SEPARATORS = ",;|\t"
 _ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
+_LF = "\n"
 _BLANKS = " \t\r\n\ufeff"
 _DOCUMENT = (
     "concat('{\"rows\":', if(value like '[%', value, concat('[', value, ']')), ',\"end\":true}')"
@@ -175,11 +177,11 @@ class _Files:
             reader = reader.schema(schema)
         return reader.load(literal_location(self.address.location))
 
-    def _lines(self, **options: str) -> DataFrame:
-        """The lines of the files."""
+    def _lines(self, location: str = "", **options: str) -> DataFrame:
+        """The lines of the files, or of one of them."""
         others = {k: v for k, v in self.given.items() if k not in ("encoding", "charset")}
         reader = self.session.read.format("text").options(**{**others, **options})
-        return reader.load(literal_location(self.address.location))
+        return reader.load(location or literal_location(self.address.location))
 
     @cached_property
     def _form_of_lines(self) -> dict[str, str]:
@@ -189,41 +191,70 @@ class _Files:
         the encoding or the header of a file is wrong.
         """
         quote = self.given.get("quote", '"')
-        escape = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
+        form = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
         if not _extends_ascii(self._encoding):
             # Only Spark can read these headers, and compares them with the schema.
-            return {**escape, "multiline": "true", "enforceschema": "false"}
-        count = f"length(value) - length(replace(value, {quote_text(quote)}, ''))"
-        comment = quote_text(self.given.get("comment", ""))
-        lines = self._lines().selectExpr(
-            "value",
+            return {**form, "multiline": "true", "enforceschema": "false"}
+        # One line is kept; the rest are numbers, which Spark aggregates without sorting lines.
+        example = self._first_line(self._lines(linesep=_LF))
+        line, quotes = "trim(trailing '\r' from value)", quote_text(quote)
+        parity = f"(length(value) - length(replace(value, {quotes}, ''))) % 2"
+        lines = self._lines(linesep=_LF).selectExpr(
             "_metadata.file_path as file",
             "monotonically_increasing_id() as number",
-            f"{count} as quotes",
-            "_metadata.file_block_start = 0 and trim(value) <> '' and "
-            f"({comment} = '' or not startswith(value, {comment})) as may_be_first",
+            f"{self._may_be_first} as may_be_first",
+            f"value = {quote_text(example)} as alike",
+            "endswith(value, '\r') as crlf",
+            f"contains({line}, '\r') or (contains(value, {quotes}) and {parity} = 1) as broken",
             f"{_ODD} as odd",
         )
+        numbers = [
+            f"min(number) filter (where {name})" for name in ("may_be_first", "alike", "crlf")
+        ]
         found = lines.groupBy("file").agg(
-            F.expr("min_by(value, number) filter (where may_be_first)").alias("header"),
-            F.expr("bool_or(quotes % 2 = 1)").alias("broken"),
-            F.expr("min_by(value, number) filter (where odd)").alias("odd"),
+            *map(F.expr, (*numbers, "bool_or(broken)", "bool_or(odd)"))
         )
-        rows = sorted(found.collect())
-        for row in rows:
-            if row.odd is not None and not self._encoding:
-                raise ConfigurationError(
-                    Message(
-                        f"Source {self.name}: {local_path(row.file)} is not in UTF-8, for "
-                        f"instance the line {row.odd!r}. Save it in UTF-8, or give ",
-                        Remedy("encoding"),
-                        ".",
-                    )
-                )
+        headers, broken, crlf = {}, False, True
+        for file, first, alike, ended, is_broken, odd in sorted(found.collect(), key=itemgetter(0)):
+            if odd and not self._encoding:
+                self._refuse_encoding(file)
+            if first is not None:
+                one = example if first == alike else self._first_line(self._of_file(file))
+                headers[local_path(file)] = one.partition("\r")[0]
+            broken, crlf = broken or is_broken, crlf and first == ended
         if self.given.get("header", "true").lower() == "true":
-            self._check_headers({local_path(r.file): r.header for r in rows if r.header})
-        broken = any(row.broken for row in rows)
-        return {**escape, "multiline": str(broken).lower()}
+            self._check_headers(headers)
+        # Else Spark makes a line feed of each line break in quotes.
+        ends = {"linesep": "\r\n"} if broken and crlf else {}
+        return {**form, **ends, "multiline": str(broken).lower()}
+
+    @property
+    def _may_be_first(self) -> str:
+        """SQL for whether a line can be a file's first row: Spark skips blank ones and comments."""
+        comment = quote_text(self.given.get("comment", ""))
+        return (
+            "_metadata.file_block_start = 0 and trim(value) not in ('', '\r') and "
+            f"({comment} = '' or not startswith(value, {comment}))"
+        )
+
+    def _of_file(self, file: str) -> DataFrame:
+        return self._lines(_escaped(unquote(file)), linesep=_LF)
+
+    def _first_line(self, lines: DataFrame) -> str:
+        """The first line that can be a row; empty without one."""
+        found = lines.where(self._may_be_first).select("value").head(1)
+        return str(found[0].value) if found else ""
+
+    def _refuse_encoding(self, file: str) -> None:
+        line = self._of_file(file).where(_ODD).select("value").head(1)[0].value
+        raise ConfigurationError(
+            Message(
+                f"Source {self.name}: {local_path(file)} is not in UTF-8, for instance the line "
+                f"{line!r}. Save it in UTF-8, or give ",
+                Remedy("encoding"),
+                ".",
+            )
+        )
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Refuse headers that differ, repeat a name, or are separated by another character."""
@@ -231,7 +262,7 @@ class _Files:
         separator = {r"\t": "\t"}.get(separator, separator)
         known: dict[str, list[str]] = {}
         for file, line in headers.items():
-            line = line.removeprefix("\ufeff").rstrip("\r")
+            line = line.removeprefix("\ufeff")
             names = known[file] = _cells(line, separator, self.given.get("quote", '"'))
             if pair := first_pair_alike(names) or _repeated(names):
                 raise ConfigurationError(
@@ -302,7 +333,11 @@ class _Files:
             "_metadata.file_path as file",
         )
         wrong = (
-            lines.withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
+            # Counting is faster, but knows no options of the reader.
+            lines.where(
+                "odd or (value <> '' and not json_array_length(concat('[', value, ',0]')) <=> 2)"
+            )
+            .withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
             .where(
                 "odd or parsed.wrong is not null or parsed.end is null or "
                 "(value not like '[%' and size(parsed.rows) > 1)"

@@ -42,15 +42,16 @@ _CLOCK = "[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}([.][0-9]{0,6}0*)?)?"
 _ZONE = " ?(Z|UTC|GMT|[+-][0-9]{1,2}(:?[0-9]{2})?|[A-Za-z_]+(/[A-Za-z_]+)+)"
 _LEADING_ZERO = "[+-]?0[0-9].*"
 # What texts may be, the narrowest type first.
-_CANDIDATES: Mapping[str, st.DataType] = {
-    "int": st.IntegerType(),
-    "bigint": st.LongType(),
-    "decimal": st.DecimalType(38, 0),
-    "double": st.DoubleType(),
-    "boolean": st.BooleanType(),
-    "date": st.DateType(),
-    "timestamp": st.TimestampType(),
-}
+_CANDIDATES: tuple[st.DataType, ...] = (
+    st.IntegerType(),
+    st.LongType(),
+    st.DecimalType(38, 0),
+    st.DoubleType(),
+    st.BooleanType(),
+    st.DateType(),
+    st.TimestampType(),
+)
+_SAMPLE = 1_000  # rows
 _NO_ZEROS = 1 << len(_CANDIDATES)
 
 
@@ -67,11 +68,14 @@ class TextValues:
 
         Warns of numbers whose leading zeros are lost.
         """
-        if not names:
-            return {}
-        fits = [F.expr(f"bit_and({self._fits(quote_identifier(name))})") for name in names]
-        bits = dict(zip(names, frame.select(*fits).collect()[0], strict=True))
-        found = {name: _first(fitting or 0) for name, fitting in bits.items()}
+        bits = self._bits(frame.limit(_SAMPLE), {name: self._fits(name) for name in names})
+        # A few rows mostly tell the type, and then one comparison for each value is enough.
+        found = {name: _first(fitting) for name, fitting in bits.items()}
+        rest = {name: self._fits(name, t) for name, t in found.items() if t != st.StringType()}
+        bits = self._bits(frame, rest)
+        again = {name: self._fits(name) for name, fitting in bits.items() if not fitting & 1}
+        bits |= self._bits(frame, again)
+        found |= {name: _first(bits[name]) for name in again}
         zeros = [name for name, t in found.items() if _is_number(t) and not bits[name] & _NO_ZEROS]
         if zeros:
             warnings.warn(
@@ -82,24 +86,33 @@ class TextValues:
             )
         return found
 
-    def _fits(self, text: str) -> str:
-        """SQL for bits of the candidates that a text fits."""
-        bits = {
-            name: f"if({self.typed(text, t)} is not null, {1 << number}, 0)"
-            for number, (name, t) in enumerate(_CANDIDATES.items())
-        }
-        exact = (
+    def _bits(self, frame: DataFrame, fits: Mapping[str, str]) -> dict[str, int]:
+        """The bits that all texts of each column have."""
+        if not fits:
+            return {}
+        row = frame.select(*(F.expr(f"bit_and({sql})") for sql in fits.values())).collect()[0]
+        return {name: bits or 0 for name, bits in zip(fits, row, strict=True)}
+
+    def _fits(self, name: str, only: st.DataType | None = None) -> str:
+        """SQL for bits of the candidates that a column's text fits, or whether it fits one."""
+        text = quote_identifier(name)
+        zeros = f"if({text} like '%0%' and {_like(text, _LEADING_ZERO)}, 0, {_NO_ZEROS})"
+        exact = (  # no integer is rounded
             f"({text} not rlike '[0-9]{{16}}' or try_cast(try_cast({text} as double) as "
             f"decimal(38,0)) = try_cast({text} as decimal(38,0)))"
         )
-        zeros = f"if({_like(text, _LEADING_ZERO)}, 0, {_NO_ZEROS})"
-        whole = " + ".join(bits[name] for name in ("int", "bigint", "decimal"))
-        return (
-            f"case when {text} is null then null "
-            f"when {_like(text, _INTEGER)} then {whole} + if({exact}, {bits['double']}, 0) + {zeros} "
-            f"else {' + '.join(bits[n] for n in ('double', 'boolean', 'date', 'timestamp'))} "
-            f"+ {_NO_ZEROS} end"
-        )
+
+        def fit(t: st.DataType) -> str:
+            if isinstance(t, st.DecimalType):
+                return f"{_like(text, _INTEGER)} and try_cast({text} as decimal(38,0)) is not null"
+            fitting = f"{self.typed(text, t)} is not null"
+            return f"{fitting} and {exact}" if isinstance(t, st.DoubleType) else fitting
+
+        if only is not None:
+            fitting = f"if({fit(only)}, 1, 0)"
+        else:
+            fitting = " + ".join(f"if({fit(t)}, {1 << i}, 0)" for i, t in enumerate(_CANDIDATES))
+        return f"case when {text} is not null then {fitting} + {zeros} end"
 
     def typed(self, text: str, t: st.DataType) -> str:
         """SQL for the value of a text, null where it is none of a flat type."""
@@ -195,8 +208,7 @@ def as_texts(t: st.DataType) -> st.DataType:
 
 def _first(bits: int) -> st.DataType:
     """The first candidate of those that all texts fit; text if there is none."""
-    candidates = enumerate(_CANDIDATES.values())
-    return next((t for number, t in candidates if bits >> number & 1), st.StringType())
+    return next((t for i, t in enumerate(_CANDIDATES) if bits >> i & 1), st.StringType())
 
 
 def _is_number(t: st.DataType) -> bool:
