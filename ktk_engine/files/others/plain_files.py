@@ -126,8 +126,8 @@ def refuse_tables(
         way = Remedy("read_dataset", store=store, dataset=name)
     raise ConfigurationError(
         Message(
-            f"Source {source}: {store}/{name} is {what}. Its metadata says which files and rows are "
-            "in use; all files together have rows that were deleted or replaced. Read it ",
+            f"Source {source}: {store}/{name} is {what}. Its metadata says which files are in use; "
+            "all files together have rows that were deleted or replaced. Read it ",
             way,
             ".",
         )

@@ -197,7 +197,7 @@ class _Files:
             return {**form, "multiline": "true", "enforceschema": "false"}
         # One line is kept; the rest are numbers, which Spark aggregates without sorting lines.
         example = self._first_line(self._lines(linesep=_LF))
-        line, quotes = "trim(trailing '\r' from value)", quote_text(quote)
+        quotes = quote_text(quote)
         parity = f"(length(value) - length(replace(value, {quotes}, ''))) % 2"
         lines = self._lines(linesep=_LF).selectExpr(
             "_metadata.file_path as file",
@@ -205,11 +205,13 @@ class _Files:
             f"{self._may_be_first} as may_be_first",
             f"value = {quote_text(example)} as alike",
             "endswith(value, '\r') as crlf",
-            f"contains({line}, '\r') or (contains(value, {quotes}) and {parity} = 1) as broken",
+            "instr(value, '\r') between 1 and length(value) - 1 or "
+            f"(contains(value, {quotes}) and {parity} = 1) as broken",
             f"{_ODD} as odd",
         )
         numbers = [
-            f"min(number) filter (where {name})" for name in ("may_be_first", "alike", "crlf")
+            f"min(number) filter (where may_be_first and {name})"
+            for name in ("true", "alike", "crlf")
         ]
         found = lines.groupBy("file").agg(
             *map(F.expr, (*numbers, "bool_or(broken)", "bool_or(odd)"))

@@ -68,14 +68,16 @@ class TextValues:
 
         Warns of numbers whose leading zeros are lost.
         """
-        bits = self._bits(frame.limit(_SAMPLE), {name: self._fits(name) for name in names})
         # A few rows mostly tell the type, and then one comparison for each value is enough.
+        count, bits = self._bits(frame.limit(_SAMPLE), {name: self._fits(name) for name in names})
         found = {name: _first(fitting) for name, fitting in bits.items()}
-        rest = {name: self._fits(name, t) for name, t in found.items() if t != st.StringType()}
-        bits = self._bits(frame, rest)
-        again = {name: self._fits(name) for name, fitting in bits.items() if not fitting & 1}
-        bits |= self._bits(frame, again)
-        found |= {name: _first(bits[name]) for name in again}
+        if count == _SAMPLE:
+            known = {name: t for name, t in found.items() if t != st.StringType()}
+            _, fit = self._bits(frame, {name: self._fits(name, t) for name, t in known.items()})
+            again = [name for name, fitting in fit.items() if not fitting & 1]
+            _, all_bits = self._bits(frame, {name: self._fits(name) for name in again})
+            found |= {name: _first(fitting) for name, fitting in all_bits.items()}
+            bits |= {**fit, **all_bits}
         zeros = [name for name, t in found.items() if _is_number(t) and not bits[name] & _NO_ZEROS]
         if zeros:
             warnings.warn(
@@ -86,12 +88,13 @@ class TextValues:
             )
         return found
 
-    def _bits(self, frame: DataFrame, fits: Mapping[str, str]) -> dict[str, int]:
-        """The bits that all texts of each column have."""
+    def _bits(self, frame: DataFrame, fits: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+        """How many rows there are, and the bits that all texts of each column have."""
         if not fits:
-            return {}
-        row = frame.select(*(F.expr(f"bit_and({sql})") for sql in fits.values())).collect()[0]
-        return {name: bits or 0 for name, bits in zip(fits, row, strict=True)}
+            return 0, {}
+        chosen = [F.expr(f"bit_and({sql})") for sql in fits.values()]
+        count, *row = frame.select(F.expr("count(*)"), *chosen).collect()[0]
+        return count, {name: bits or 0 for name, bits in zip(fits, row, strict=True)}
 
     def _fits(self, name: str, only: st.DataType | None = None) -> str:
         """SQL for bits of the candidates that a column's text fits, or whether it fits one."""

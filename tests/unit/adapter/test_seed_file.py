@@ -298,7 +298,7 @@ DELIBERATE = re.compile(
     | -?\d+\.0* | -?\d*\.?\d+e[+-]?\d+ | -?\d+\.e\d+                 # floats without fractions
     | -?(nan|inf|infinity|snan).* | 00+\d.*
     | \d{1,4}-\d{1,2}-\d{1,2} | .*\d:\d\d.* | \d{4}-?W?\d\d.*T.* | .*T\d\d.*
-    | \s*
+    | --\d+ | -\ \d+ | (?:true|false)\s+ | \s*
     )\s*""",
     re.IGNORECASE,
 )
