@@ -187,6 +187,11 @@ PYTHON: Voice = {
     "predicate": "the predicate",
     "location": "the source's location",
     "ignore_folders": "the option recursiveFileLookup",
+    "only_files": "the option pathGlobFilter, for instance *.{ending}",
+    "whole_documents": "the option multiLine",
+    "separator": "the option sep, here {mark!r}",
+    "encoding": "the option encoding",
+    "read_dataset": "by Store({store!r}), as {dataset}",
     # Where rows are requested.
     "answer_here": 'engine="local"',
     "ask_spark": 'engine="spark"',

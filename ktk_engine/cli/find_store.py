@@ -159,7 +159,8 @@ def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
 
 def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open a store; for a warehouse with exactly one schema, that schema."""
-    stores = _schemas_of(url, options)
+    store = _open(url, options)
+    stores = [store] if _is_schema(store) else _schemas_of(url, options)
     if len(stores) > 1:
         names = (store.url.rpartition("/")[2] for store in stores)
         paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in names)
@@ -168,18 +169,19 @@ def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[Objec
 
 
 def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
-    """Open a store; for a warehouse, all of its schemas."""
+    """Open a store if it is a schema, and all schemas in its folders; at least the store."""
     store = _open(url, options)
-    names = store.list_names()
-    if _is_schema(names):
-        return [store]
-    folders = [name[:-1] for name in names if name.endswith("/")]
-    schemas = [name for name in folders if _is_schema(store.list_names(name))]
-    return [_open(f"{url.rstrip('/')}/{name}", options) for name in schemas] or [store]
+    folders = [name[:-1] for name in store.list_names() if name.endswith("/")]
+    inner = [name for name in folders if name != ".ktk" and _is_schema(store, name)]
+    found = [_open(f"{url.rstrip('/')}/{name}", options) for name in inner]
+    return [store, *found] if _is_schema(store) or not found else found
 
 
-def _is_schema(names: list[str]) -> bool:
-    return ".ktk/" in names or any(_DOCUMENT in name for name in names)
+def _is_schema(store: ObjectStore, folder: str = "") -> bool:
+    """Whether a folder holds a document, or more of ours than a lock and what a probe leaves."""
+    names = store.list_names(folder)
+    ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
+    return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)
 
 
 def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:

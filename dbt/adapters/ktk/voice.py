@@ -54,6 +54,11 @@ DBT: Voice = {
     "predicate": "incremental_predicates",
     "location": "`ktk_location`",
     "ignore_folders": "`ktk_options: {{recursiveFileLookup: true}}`",
+    "only_files": "`ktk_options: {{pathGlobFilter: '*.{ending}'}}`",
+    "whole_documents": "`ktk_options: {{multiLine: true}}`",
+    "separator": "`ktk_options: {{sep: {mark!r}}}`",
+    "encoding": "`ktk_options: {{encoding: ...}}`",
+    "read_dataset": "by `ktk_store: {store}` and `ktk_dataset: {dataset}`",
     "answer_here": "`ktk query`",
     "ask_view": "dbt show --inline \"select * from {{{{ ref('{name}') }}}}\"",
     "spelled_alike": "Each can be read under its own name by a source with `ktk_dataset`, and in "

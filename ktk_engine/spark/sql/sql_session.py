@@ -453,11 +453,9 @@ class _Binding:
             return self._register_planned(path, source.plannable(), self._name_at(path, name))
         if name not in self._files:
             session = self.owner.session
-            if source is not None:
-                frame = partial(source.frame, session)
-            else:
-                frame = partial(read_files, session, address, _people_say(reference))
-            self._files[name] = self.owner.register(name, "", frame)
+            said = _people_say(reference)
+            frame = read_files(session, address, said) if source is None else source.frame
+            self._files[name] = self.owner.register(name, "", lambda: frame)
         return self._files[name]
 
     def _source(self, reference: Reference, address: FileAddress) -> ParquetSource | None:
@@ -466,6 +464,8 @@ class _Binding:
         if name not in self._sources:
             self._sources[name] = None
             if address.format == "parquet":
-                known = self.owner.known
-                self._sources[name] = open_parquet_source(known, address, _people_say(reference))
+                session, known = self.owner.session, self.owner.known
+                self._sources[name] = open_parquet_source(
+                    session, known, address, _people_say(reference)
+                )
         return self._sources[name]
