@@ -6,13 +6,14 @@ import base64
 import json
 import math
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import make_console, make_table, print_table, say
 from ktk_engine.errors import ConfigurationError
 
 
@@ -40,6 +41,11 @@ def write_rows(rows: pa.Table, format_: str, output: Path | None) -> None:
     Raises:
         ConfigurationError: the file cannot be written.
     """
+    if output is None and sys.stdout.isatty():
+        shown = BytesIO()
+        _write(rows, format_, shown)
+        say(shown.getvalue().decode().removesuffix("\n"))
+        return
     if output is None:
         _write(rows, format_, sys.stdout.buffer)
         sys.stdout.buffer.flush()
