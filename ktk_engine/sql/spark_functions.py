@@ -1,29 +1,26 @@
 """Spark's functions by what they may do, where others have written the text that calls them.
 
-tests/spark/test_stored_views.py compares them with what Spark has: a new one is in one of the lists.
+tests/spark/test_stored_views.py compares them with those of Spark: a new one has to be judged.
 """
 
 from __future__ import annotations
 
 # They run code of Java, or open an address that stands in an argument, an option or a value: XML
 # names its document type by one. No stored text calls them.
-REFUSED = frozenset(
-    """
+_REFUSED = """
     from_avro from_protobuf from_xml java_method reflect schema_of_xml to_protobuf try_reflect
     xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
     xpath_string
-    """.split()
-)
+"""
+REFUSED = frozenset(_REFUSED.split())
 # They show paths and logs of the reader's machine, or need a library that Spark does not bring.
-OF_THE_READER = frozenset(
-    """
+_OF_THE_READER = """
     input_file_block_length input_file_block_start input_file_name python_worker_logs
     schema_of_avro to_avro
-    """.split()
-)
+"""
+OF_THE_READER = frozenset(_OF_THE_READER.split())
 # Views of other stores call these alone.
-FUNCTIONS = frozenset(
-    """
+_FUNCTIONS = """
     abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value
     approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
     approx_top_k_combine approx_top_k_estimate array array_agg array_append array_compact
@@ -100,5 +97,5 @@ FUNCTIONS = frozenset(
     vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm
     vector_normalize vector_sum version weekday weekofyear when width_bucket window window_time
     xxhash64 year zeroifnull zip_with
-    """.split()
-)
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())

@@ -23,16 +23,15 @@ _SIGNS = frozenset("()[],.:?=<>!+-*/%~&|^") | frozenset(
     {"<=>", "||", "|>", "->", "=>", "::", "<=", ">=", "<>", "!=", "==", "<<", ">>"}
 )
 # Words of the grammar before parentheses. A name in backticks is none of them.
-_SYNTAX = frozenset(
-    """
+_WORDS = """
     ALL AND ANY AS BETWEEN BY CASE CHAR CHARACTER CUBE DEC DECIMAL DISTINCT DIV ELSE ESCAPE EXCEPT
-    EXISTS EXTEND FILTER FOR FROM GROUPING HAVING ILIKE IN INTERSECT INTERVAL IS JOIN LATERAL
-    LIKE LIMIT MINUS NOT NUMERIC OF OFFSET ON OR OVER PIVOT QUALIFY RECURSIVE REGEXP REPEATABLE
-    RLIKE ROLLUP SELECT SET SETMINUS SETS SOME TABLE TABLESAMPLE THEN TIME TIMESTAMP TIMESTAMP_LTZ
-    TIMESTAMP_NTZ UNION UNPIVOT USING VALUES VARCHAR WHEN WHERE WITH WITHIN TRY_CAST
-    TIMESTAMPADD TIMESTAMPDIFF
-    """.split()
-)
+    EXISTS EXTEND FILTER FOR FROM GROUPING HAVING ILIKE IN INTERSECT INTERVAL IS JOIN LATERAL LIKE
+    LIMIT MINUS NOT NUMERIC OF OFFSET ON OR OVER PIVOT QUALIFY RECURSIVE REGEXP REPEATABLE RLIKE
+    ROLLUP SELECT SET SETMINUS SETS SOME TABLE TABLESAMPLE THEN TIME TIMESTAMP TIMESTAMPADD
+    TIMESTAMPDIFF TIMESTAMP_LTZ TIMESTAMP_NTZ TRY_CAST UNION UNPIVOT USING VALUES VARCHAR WHEN WHERE
+    WITH WITHIN
+"""
+_SYNTAX = frozenset(_WORDS.split())
 # An alias with names of columns follows them, and no call.
 _BEFORE_ALIAS = frozenset({"AS", "WITH", "RECURSIVE", ")"})
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
@@ -45,10 +44,12 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
     another store, only calls functions of Spark that compute from their arguments. Raises a
     `QueryError` that names the view.
     """
-    statement = read_statement(_lexed(sql))
-    problem = _problem_of_query(statement, is_foreign)
-    if not problem and '"' in statement.sql:  # with doubleQuotedIdentifiers these are names
-        problem = _problem_of_query(read_statement(_with_names(statement.sql)), is_foreign)
+    text, tokens = _lexed(sql)
+    statement = read_statement(text, tokens)
+    problem = _problem_of_query(statement, tokens, is_foreign)
+    if not problem and '"' in text:  # with doubleQuotedIdentifiers these are names
+        named = _with_names(text, tokens)
+        problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
         raise QueryError(
             Message(f"{view} {problem}, which no stored view may. ", Remedy("no_view"))
@@ -58,9 +59,9 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
 
 def check_expression(sql: str) -> None:
     """Refuse a stored condition that would run a program; raises a `QueryError`."""
-    text = _lexed(sql)
-    for read in (text, _with_names(text)):
-        if problem := _problem(Statement(read), False):
+    text, tokens = _lexed(sql)
+    for read in (text, _with_names(text, tokens)):
+        if problem := _problem(Statement(read), tokenize(read), False):
             raise QueryError(f"The condition `{sql}` {problem}, which no stored condition may.")
 
 
@@ -72,24 +73,31 @@ def calls(sql: str) -> list[str]:
     return sorted({name_of(sql, tokens[at]).lower() for at in found if _is_call(tokens, words, at)})
 
 
-def _lexed(sql: str) -> str:
-    """Leave out comments, which Spark may end elsewhere than `tokenize`, and the last semicolon."""
-    tokens, pieces, end = tokenize(sql), list[str](), 0
-    while tokens and tokens[-1].word == ";":
-        tokens.pop()
-    for token in tokens:
+def _lexed(sql: str) -> tuple[str, list[Token]]:
+    """Leave out comments, which Spark may end elsewhere than `tokenize`, and last semicolons.
+
+    Gives the text that is left, and its tokens.
+    """
+    found, tokens, pieces, at = tokenize(sql), list[Token](), list[str](), 0
+    while found and found[-1].word == ";":
+        found.pop()
+    end = found[0].start if found else 0
+    for token in found:
         if token.start > end:
             gap = sql[end : token.start].strip()
             pieces.append(f" {gap} " if gap and _PLAIN_HINT.fullmatch(gap) else " ")
+            at += len(pieces[-1])
         pieces.append(sql[token.start : token.end])
         end = token.end
-    return "".join(pieces).strip()
+        tokens.append(Token(token.kind, at, at + end - token.start, token.word))
+        at += end - token.start
+    return "".join(pieces), tokens
 
 
-def _with_names(text: str) -> str:
+def _with_names(text: str, tokens: Sequence[Token]) -> str:
     """The text as it is read if texts in double quotes are names."""
     pieces, end = list[str](), 0
-    for token in tokenize(text):
+    for token in tokens:
         if token.kind == "text" and text[token.start] == '"':
             name = text[token.start + 1 : token.end - 1].replace('""', '"')
             pieces += [text[end : token.start], quote_identifier(name)]
@@ -97,7 +105,7 @@ def _with_names(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
-def _problem_of_query(statement: Statement, is_foreign: bool) -> str:
+def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     """What a text does that it may not, as a predicate; empty if there is nothing."""
     if not statement.is_query:
         return "is no query"
@@ -105,14 +113,13 @@ def _problem_of_query(statement: Statement, is_foreign: bool) -> str:
         name = ".".join(reference.parts)
         if len(reference.parts) == 2 and any(sign in name for sign in "/\\:"):
             return f"reads a file by its path ({name})"
-    return _problem(statement, is_foreign)
+    return _problem(statement, tokens, is_foreign)
 
 
-def _problem(statement: Statement, is_foreign: bool) -> str:
+def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     text = statement.sql
     if found := _SUBSTITUTION.search(text):
         return f"reads a setting of the session (`{found[0]}`)"
-    tokens = tokenize(text)
     words = [token.word for token in tokens]
     ends = {reference.start: reference.end for reference in statement.references}
     for at, (token, behind) in enumerate(zip(tokens, [*words[1:], ""], strict=True)):

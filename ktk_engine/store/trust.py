@@ -1,7 +1,7 @@
 """Whom a reader trusts: the addresses that documents of a store may lead to.
 
-Views and cubes name relations and files elsewhere, and others may have written them. This is the one
-place that decides which of these addresses are opened. See SECURITY.md.
+Views and cubes name relations and files elsewhere, and others may have written them. This is the
+one place that decides which of these addresses are opened. See SECURITY.md.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("sql", [*RUN, *PATHS, *COMMANDS, *SETTINGS])
 def test_what_no_reader_runs(sql):
-    with pytest.raises(QueryError, match="an.v .*, which no stored view may"):
+    with pytest.raises(QueryError, match=r"an\.v .*, which no stored view may"):
         stored_query("an.v", sql)
 
 
