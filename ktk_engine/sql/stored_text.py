@@ -17,6 +17,7 @@ from ktk_engine.types.quote import quote_identifier
 
 # Spark replaces these anywhere in a text: `${env:HOME}`, `${spark.x}`.
 _SUBSTITUTION = re.compile(r"\$\{\S+?\}")
+_LONGEST_NUMBER = 1_000  # digits; Python reads 4,300 at most
 _PLAIN_HINT = re.compile(r"/\*\+[\w\s.,()]*\*/")
 # All that Spark's lexer knows: `$` begins a literal that `tokenize` does not know.
 _SIGNS = frozenset("()[],.:?=<>!+-*/%~&|^") | frozenset(
@@ -123,6 +124,8 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
     words = [token.word for token in tokens]
     ends = {reference.start: reference.end for reference in statement.references}
     for at, (token, behind) in enumerate(zip(tokens, [*words[1:], ""], strict=True)):
+        if token.kind == "number" and token.end - token.start > _LONGEST_NUMBER:
+            return "has a number that is too long"
         if token.kind == "sign" and token.word not in _SIGNS:
             return f"has a sign that is not understood (`{token.word}`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
