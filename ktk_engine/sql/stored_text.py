@@ -16,7 +16,7 @@ from ktk_engine.sql.token import Token, name_of, tokenize
 from ktk_engine.types.quote import quote_identifier
 
 # Spark replaces these anywhere in a text: `${env:HOME}`, `${spark.x}`.
-_SUBSTITUTION = re.compile(r"\$\{\S+?\}")
+SUBSTITUTION = re.compile(r"\$\{\S+?\}")
 _LONGEST_NUMBER = 1_000  # digits; Python reads 4,300 at most
 _PLAIN_HINT = re.compile(r"/\*\+[\w\s.,()]*\*/")
 # All that Spark's lexer knows: `$` begins a literal that `tokenize` does not know.
@@ -119,7 +119,7 @@ def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign:
 
 def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     text = statement.sql
-    if found := _SUBSTITUTION.search(text):
+    if found := SUBSTITUTION.search(text):
         return f"reads a setting of the session (`{found[0]}`)"
     words = [token.word for token in tokens]
     ends = {reference.start: reference.end for reference in statement.references}

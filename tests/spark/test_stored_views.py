@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError, QueryError
+from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.sql.spark_functions import (  # deep: compared with Spark's registry
     FUNCTIONS,
@@ -159,6 +159,12 @@ def test_each_function_of_spark_is_judged(spark):
     assert not FUNCTIONS & (REFUSED | OF_THE_READER)
     if spark_version() >= (4, 3):
         assert (FUNCTIONS | REFUSED | OF_THE_READER) - found == set()
+
+
+def test_a_column_is_no_setting(session, other):
+    Store.of(other).write_table("w", pa.table({"${env:HOME}": [1]}))
+    with pytest.raises(ConsistencyError, match=r"column `\$\{env:HOME\}`, which Spark takes for"):
+        session.sql(f"select * from {name_of(other, 'w')}").collect()
 
 
 def test_trusted_stores(sql, other, tmp_path):

@@ -31,7 +31,7 @@ from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.sql.statement import Statement
-from ktk_engine.sql.stored_text import stored_query
+from ktk_engine.sql.stored_text import SUBSTITUTION, stored_query
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.trust import Trust, is_store_address, resolve_place
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -53,7 +53,16 @@ class Plannable:
 
 
 def check_columns_alike(name: str, schema: pa.Schema) -> None:
-    """Raise a `ConsistencyError` for two columns of another program that SQL cannot tell apart."""
+    """Raise a `ConsistencyError` for columns of another program that SQL cannot name.
+
+    It cannot tell two apart, or Spark would replace a name by a setting: ``${env:HOME}``.
+    """
+    replaced = next(filter(SUBSTITUTION.search, schema.names), None)
+    if replaced is not None:
+        raise ConsistencyError(
+            f"{name} has the column `{replaced}`, which Spark takes for a setting. Python reads it "
+            "(Store), and writes it under another name."
+        )
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
