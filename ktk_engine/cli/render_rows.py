@@ -15,6 +15,7 @@ import pyarrow.types as pat
 
 from ktk_engine.cli.console import make_console, make_table, print_table, say
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import printable
 
 
 def print_rows(rows: pa.Table) -> None:
@@ -68,8 +69,8 @@ def _write(rows: pa.Table, format_: str, file: IO[bytes]) -> None:
         pv.write_csv(_flat(rows), file)
     else:
         for batch in rows.to_batches():
-            lines = [json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist()]
-            file.write("".join(f"{line}\n" for line in lines).encode())
+            lines = (json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist())
+            file.write("".join(f"{printable(line)}\n" for line in lines).encode())
 
 
 def _flat(rows: pa.Table) -> pa.Table:

@@ -135,7 +135,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
         name = name_of(text, token).lower()
         if name in REFUSED:
             return f"runs code or opens an address (`{name}`)"
-        if token.word == "IDENTIFIER" and words[at - 1] != ".":
+        if token.word == "IDENTIFIER":
             # It may stand for a whole name of a relation, and for no part of one.
             end = ends.get(token.start)
             if end is None or text[end:].lstrip()[:1] in (".", "("):

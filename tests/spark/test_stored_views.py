@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError
+from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, QueryError
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.sql.spark_functions import (  # deep: compared with Spark's registry
     FUNCTIONS,
@@ -16,6 +18,13 @@ from ktk_engine.sql.spark_functions import (  # deep: compared with Spark's regi
     REFUSED,
 )
 from ktk_engine.store.trust import Trust  # deep: what a profile names
+from tests.integration.stores.hostile_store import (
+    build_store,
+    documents,
+    payloads,
+    places,
+    replace,
+)
 from tests.support.changes import Constraint, Target, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
@@ -180,3 +189,28 @@ def test_trusted_stores(sql, other, tmp_path):
     assert [
         tuple(row) for row in session.sql(f"select * from {name_of(other, 'v')}").collect()
     ] == [(4, 1)]
+
+
+def test_each_text_of_the_documents_of_views(sql, tmp_path):
+    """Whatever a document of a view or cube says, Spark runs nothing and reads nothing else."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("hunter2")
+    template = build_store(tmp_path / "template" / "other")
+    keys = [key for key in documents(template) if key.startswith(".ktk/view/")]
+    every = [(key, place) for key in keys for place in places(template, key)]
+    assert len(every) > 30
+    for key, place in every:
+        for kind, text in payloads(outside).items():
+            shutil.copytree(tmp_path / "template", tmp_path / "wh", dirs_exist_ok=True)
+            store = LocalStore(tmp_path / "wh" / "other")
+            replace(store, key, place, text)
+            session = SqlSession(sql.session, Warehouse(tmp_path / "home").find_schema, sql.scratch)
+            name = key.rpartition("/")[2].removesuffix(".json")
+            try:
+                rows = session.sql(f"select * from {name_of(store, name)}").collect()
+            except (KtkError, PySparkException) as error:
+                assert "hunter2" not in str(error)
+            else:
+                assert "hunter2" not in str(rows), (key, place, kind)
+            assert not (outside / "ran").exists(), (key, place, kind)

@@ -348,7 +348,9 @@ class _Binding:
             view = self.relations.view(schema, relation.name)
             if view.kind == "cube":
                 return True
-            if self.is_planned(self.relations.query(schema, view.name), schema, (*path, number)):
+            if self.is_planned(
+                self.relations.query(schema, relation.name), schema, (*path, number)
+            ):
                 return True
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -150,6 +151,10 @@ def as_kartothek_left_it(store, kind):
         datasets = {"seed": few} if kind == "cube" else {"seed": few.select(["id"]), "more": few}
         Store.of(store).build("t", datasets, dimension_columns=["id"])
         shutil.rmtree(store.root / ".ktk")  # so that digests of files are unknown
+        for path in store.root.glob("*.json"):
+            document = json.loads(path.read_bytes())
+            del document["ktk_commit"], document["metadata"]["ktk_base"]
+            path.write_text(json.dumps(document))
     index = pa.array([0] * COUNT, pa.int32())
     note = pa.DictionaryArray.from_arrays(index, ["x" * LETTERS])
     rows = pa.table({"id": pa.array(range(COUNT), pa.int64()), "note": note})

@@ -33,6 +33,7 @@ RUN = [
     "select from_protobuf(a, 'M', '/etc/x.desc') from an.t",
     "select identifier('reflect')('a', 'b')",
     "select identifier('ref' || 'lect')('a', 'b')",
+    "select builtin.identifier('reflect')('a', 'b')",
     "from an.t |> extend reflect('a', 'b') as x",
     "select 'a\\'', reflect('b')",
     "select r'\\', reflect('b')",
@@ -52,6 +53,7 @@ PATHS = [
     "select * from identifier('csv.`/etc/passwd`')",
     "select * from identifier('csv' || '.`/etc/passwd`')",
     "select * from identifier('csv').`/etc/passwd`",
+    "select * from csv.identifier('/etc/passwd')",
 ]
 COMMANDS = [
     "",
