@@ -36,9 +36,9 @@ def resolve_place(schema: str, place: str) -> str:
 
 @dataclass(frozen=True)
 class Trust:
-    """The addresses that the profile and the project name, as far as these are known.
+    """The addresses that the profile and the project name.
 
-    `files` and `sources` are asked when a document leads out of the other roots.
+    `files` and `sources` are called when a document leads out of the other roots.
     """
 
     own: Collection[str] = ()  # warehouses of the project, whose views call its functions
@@ -53,7 +53,7 @@ class Trust:
     def follow(self, schema: str, name: str, place: str) -> str:
         """Resolve the schema or address to which a view or cube `name` of `schema` leads.
 
-        Raises a `QueryError` that says how to allow it, unless it is below a trusted root or beside
+        Raises a `QueryError` that says how to allow it, unless it is below a trusted root or next to
         the document's own store.
         """
         where = resolve_place(schema, place)

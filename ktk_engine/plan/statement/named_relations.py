@@ -202,7 +202,7 @@ class NamedRelations:
         return self._views[key]
 
     def query(self, schema: str, name: str) -> Statement:
-        """Give the query of a view, which others may have written, as far as it may run here.
+        """Give the query of a view, which others may have written, if it may run here.
 
         Raises a `QueryError` that names the view for a text that is not to run, or that reads what
         it may not; see `stored_query` and `Trust`.
