@@ -53,8 +53,8 @@ class Trust:
     def follow(self, schema: str, name: str, place: str) -> str:
         """Resolve the schema or address to which a view or cube `name` of `schema` leads.
 
-        Raises a `QueryError` that says how to allow it, unless it is below a trusted root or next to
-        the document's own store.
+        Raises a `QueryError` that says how to allow it, unless it is below a trusted root or next
+        to the document's own store.
         """
         where = resolve_place(schema, place)
         if not is_store_address(where):

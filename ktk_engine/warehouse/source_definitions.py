@@ -28,6 +28,8 @@ _HEADER = (
     "# Written by `ktk adopt --write-sources`, which overwrites what you change only with --yes.\n"
 )
 _JINJA = ("{{", "{%", "{#")
+# Jinja makes line feeds of other ends of lines, even in literals.
+_IN_LITERAL = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True)
@@ -167,5 +169,4 @@ def _escaped(content: Any) -> Any:
 def _plain(text: str) -> str:
     if not any(sign in text for sign in _JINJA):
         return text
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{{{{ '{escaped}' }}}}"
+    return f"{{{{ '{text.translate(_IN_LITERAL)}' }}}}"

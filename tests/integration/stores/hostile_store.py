@@ -97,7 +97,10 @@ def documents(store: LocalStore) -> list[str]:
 
 def places(store: LocalStore, key: str) -> list[Path_]:
     """Where a document holds a text or a number, keys of mappings included."""
-    return list(_leaves(_read(store, key)))
+    found = list(_leaves(_read(store, key)))
+    if key.endswith(".parquet"):  # names of columns of ours, around what is stored
+        found = [p for p in found if p[0] != "key" and p[:3] != ("value", "texts", "key")]
+    return found
 
 
 def replace(store: LocalStore, key: str, place: Path_, text: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import socket
 import sys
@@ -27,6 +28,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
 from tests.integration.stores.hostile_store import (
     ESCAPES,
+    JINJA,
     OBEYED,
     build_store,
     documents,
@@ -39,6 +41,7 @@ from tests.support.queries import KnownStores, StoreAddress, quote_identifier
 from tests.support.stores import LocalStore, Warehouse
 
 SECONDS = 20
+LITERAL = re.compile(r"\{\{ '(?:[^'\\]|\\.)*' \}\}", re.DOTALL)
 CHANGES = 150 * int(os.environ.get("KTK_EXAMPLES", "1"))
 COMMANDS = (
     ("info",),
@@ -158,8 +161,8 @@ def command(store: LocalStore, *words: str) -> str:
     return result.output
 
 
-def use(store: LocalStore) -> None:
-    """Open, read, query, describe, check, adopt, publish and write."""
+def use(store: LocalStore) -> list[str]:
+    """Open, read, query, describe, check, adopt, publish, write; gives texts of sources."""
     for words in COMMANDS:
         attempt(" ".join(words), command, store, *words)
     face = Store.of(store)
@@ -173,15 +176,15 @@ def use(store: LocalStore) -> None:
     sources.unlink(missing_ok=True)
     attempt("adopt", command, store, "adopt", "--all", "--force", "--yes", "--write-sources",
             str(sources))  # fmt: skip
-    if sources.exists():
-        check_sources(sources)
+    shown = check_sources(sources) if sources.exists() else []
     rows = pa.table({"p": ["z"], "x": [9], "v": [0.0]})
     attempt("append", lambda: face.write_table("t", rows, "append"))
     attempt("drop", lambda: face.drop("t"))
+    return shown
 
 
-def check_sources(path: Path) -> None:
-    """Every text that dbt would read as a template gives itself."""
+def check_sources(path: Path) -> list[str]:
+    """Every text that dbt would read as a template is a literal; gives what dbt makes of them."""
     import jinja2
 
     def look(item: object) -> None:
@@ -193,18 +196,21 @@ def check_sources(path: Path) -> None:
             for value in item:
                 look(value)
         elif isinstance(item, str) and any(sign in item for sign in ("{{", "{%", "{#")):
-            template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(item)
-            assert template.render() in eval(item.strip("{} \n"))  # a literal, and nothing else
+            assert LITERAL.fullmatch(item), item  # and nothing else
+            shown.append(jinja2.Environment().from_string(item).render())
 
+    shown: list[str] = []
     text = path.read_text(encoding="utf-8")
     assert not {"\x1b", "\x07", "\x9b"} & set(text)
     look(yaml.safe_load(text))
+    return shown
 
 
 def test_what_names_notes_and_values_may_hold(template, tmp_path, watched):
     shutil.copytree(template.root.parent, tmp_path / "wh")
     store = LocalStore(tmp_path / "wh" / "other")
-    use(store)
+    shown = use(store)
+    assert JINJA in shown and any(ESCAPES in item for item in shown)
     assert ESCAPES in Store.of(store).cube("c").query().to_arrow(engine="local")["p"].to_pylist()
 
 
