@@ -83,6 +83,8 @@ def _lexed(sql: str) -> tuple[str, list[Token]]:
     while found and found[-1].word == ";":
         found.pop()
     end = found[0].start if found else 0
+    if "--" not in sql and "/*" not in sql:
+        return sql[: found[-1].end] if found else "", found
     for token in found:
         if token.start > end:
             gap = sql[end : token.start].strip()
