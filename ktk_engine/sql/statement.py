@@ -5,7 +5,7 @@ See docs/design/statements.md, Read a statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,7 +32,7 @@ from ktk_engine.sql.read_insert import read_insert, read_inserts
 from ktk_engine.sql.read_row_change import VERBS, read_row_change
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.references import Reference, find_ctes, read_name
-from ktk_engine.sql.token import name_of, split_statements, text_of, tokenize
+from ktk_engine.sql.token import Token, name_of, split_statements, text_of, tokenize
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 
 _GLOBAL_VIEWS = Identifier("global_temp")
@@ -96,12 +96,12 @@ def read_statements(sql: str) -> list[Statement]:
     return [read_statement(part) for part in split_statements(sql)]
 
 
-def read_statement(sql: str) -> Statement:
-    """Read one statement; what is not understood becomes `Other` with the reason.
+def read_statement(sql: str, tokens: Sequence[Token] | None = None) -> Statement:
+    """Read one statement, cut into `tokens`; what is not understood becomes `Other`.
 
     Spark reports what is wrong with it, unless it is about a relation of a store.
     """
-    reader = Reader(sql)
+    reader = Reader(sql, tokens)
     try:
         return _read(reader)
     except ConfigurationError as error:

@@ -151,4 +151,7 @@ DBT: Voice = {
     "the table with literals.",
     "returned": "model()",
     "unstaged": "without `ktk_stage`",
+    "trust": "If you trust it, add it to the target in profiles.yml: trusted_stores: [{address!r}]",
+    "no_view": "A model that needs this is materialized as a table, whose SQL this project "
+    "compiles.",
 }

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.compatibility import message_of
 from ktk_engine.spark.write.aggregate import aggregate
+from ktk_engine.sql.stored_text import check_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -42,5 +43,6 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rule: str) -> Column:
+    check_expression(rule)
     # The line break ends a trailing comment of the expression.
     return ~F.expr(f"({rule}\n)")
