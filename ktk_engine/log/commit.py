@@ -28,6 +28,7 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
+from ktk_engine.log.claim_name import claim_name
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -194,6 +195,8 @@ def _prepare(
     before, after = _rebased(head, change_set, attempt, expired_keys)
     changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
     _forget_earlier_lives(head, change_set)
+    if changed and not head.datasets and not head.store.is_staged:
+        claim_name(head, change_set.commit)
     stored = NewSnapshots(head, change_set.commit, attempt, written)
     datasets, records = _adopt(head, change_set, after, stored)
     for change in change_set.changes:
