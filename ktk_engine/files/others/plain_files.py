@@ -32,7 +32,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _ROOT = re.compile(r"[A-Za-z0-9+.-]+:/+[^/]*/?")
 _DATASET = "a dataset of Kartothek or dbt-ktk"
-# What a table has in its folder, or beside it.
+# What a table has in its folder, or next to it.
 _MARKS = (
     ("{above}/{name}.by-dataset-metadata*", _DATASET),
     ("{above}/.ktk/dataset/{name}", _DATASET),

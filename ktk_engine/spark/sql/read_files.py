@@ -111,13 +111,18 @@ class _Files:
         form = self._form_of_lines if self.address.format == "csv" else {}
         return {**_DEFAULTS[self.address.format], **form, **self.given}
 
+    def _refusal(self, *parts: object) -> ConfigurationError:
+        return ConfigurationError(Message(f"Source {self.name}: ", *parts))
+
     @cached_property
-    def _listed(self) -> list[str]:
-        """The files' addresses, as Spark lists them."""
+    def _listing(self) -> tuple[list[str], list[str]]:
+        """The files' addresses, as Spark lists them, and the columns of folders."""
+        reader = self.session.read.format(self.address.format).options(**self.given)
         try:
-            return self._lines().inputFiles()
+            frame = reader.schema(st.StructType([])).load(literal_location(self.address.location))
+            return frame.inputFiles(), frame.columns
         except IllegalArgumentException:  # a pattern meets a name with a colon
-            return []
+            return [], []
 
     @cached_property
     def _folders(self) -> dict[str, tuple[str, str]]:
@@ -126,8 +131,8 @@ class _Files:
         Spark decodes each `%XX` to the character of that number, which is right for what it writes
         itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
         """
-        names = [name for name in self._lines().columns if name != "value"]
-        parts = {part for uri in self._listed for part in unquote(uri).split("/")[:-1]}
+        files, names = self._listing
+        parts = {part for uri in files for part in unquote(uri).split("/")[:-1]}
         if not any(_BEYOND_ASCII.search(part) for part in parts if "=" in part):
             return {name: (name, quote_identifier(name)) for name in names}
         written = {
@@ -148,16 +153,17 @@ class _Files:
 
     def _check_places(self) -> None:
         """Refuse files that Spark does not list, and those of tables with metadata."""
+        listed, _ = self._listing
         there = find_files(self.address.location, self.given.get("pathglobfilter", ""))
-        if missing := {file.path for file in there} - set(map(local_path, self._listed)):
-            raise ConfigurationError(
-                f"Source {self.name}: Spark does not read {min(missing)}. It passes over names "
-                "that begin with _ or a dot, and cannot read names with a colon. Rename the file."
+        if missing := {file.path for file in there} - set(map(local_path, listed)):
+            raise self._refusal(
+                f"Spark does not read {min(missing)}. It passes over names that begin with _ or a "
+                "dot, and cannot read names with a colon. Rename the file."
             )
         if there:
             refuse_tables(self.name, [file.path for file in there])
         else:
-            refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
+            refuse_tables(self.name, map(unquote, listed), self._exists, _in_braces)
 
     def _exists(self, patterns: Sequence[str]) -> bool:
         """Whether something matches one of several patterns."""
@@ -180,6 +186,8 @@ class _Files:
     def _lines(self, location: str = "", **options: str) -> DataFrame:
         """The lines of the files, or of one of them."""
         others = {k: v for k, v in self.given.items() if k not in ("encoding", "charset")}
+        if "value" in self._folders:  # the name that lines have
+            others["recursivefilelookup"] = "true"
         reader = self.session.read.format("text").options(**{**others, **options})
         return reader.load(location or literal_location(self.address.location))
 
@@ -249,14 +257,8 @@ class _Files:
 
     def _refuse_encoding(self, file: str) -> None:
         line = self._of_file(file).where(_ODD).select("value").head(1)[0].value
-        raise ConfigurationError(
-            Message(
-                f"Source {self.name}: {local_path(file)} is not in UTF-8, for instance the line "
-                f"{line!r}. Save it in UTF-8, or give ",
-                Remedy("encoding"),
-                ".",
-            )
-        )
+        said = f"{local_path(file)} is not in UTF-8, for instance the line {line!r}."
+        raise self._refusal(said, " Save it in UTF-8, or give ", Remedy("encoding"), ".")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Refuse headers that differ, repeat a name, or are separated by another character."""
@@ -267,36 +269,27 @@ class _Files:
             line = line.removeprefix("\ufeff")
             names = known[file] = _cells(line, separator, self.given.get("quote", '"'))
             if pair := first_pair_alike(names) or _repeated(names):
-                raise ConfigurationError(
-                    f"Source {self.name}: the header of {file} names {' and '.join(pair)}, which "
-                    "SQL cannot tell apart. Rename one of them."
-                )
+                said = f"the header of {file} names {' and '.join(pair)}, which SQL cannot tell "
+                raise self._refusal(said, "apart. Rename one of them.")
             marks = [mark for mark in _SEPARATORS if mark in line and names == [line]]
             if marks and not {"sep", "delimiter"} & self.given.keys():
-                raise ConfigurationError(
-                    Message(
-                        f"Source {self.name}: {line!r} would be the only column of {file}. If "
-                        f"{marks[0]!r} separates its columns, give ",
-                        Remedy("separator", mark=marks[0]),
-                        ".",
-                    )
-                )
+                said = f"{line!r} would be the only column of {file}. If {marks[0]!r} separates "
+                give = Remedy("separator", mark=marks[0])
+                raise self._refusal(said, "its columns, give ", give, ".")
             first = next(iter(known))
             if Name(names).key != Name(known[first]).key:
-                raise ConfigurationError(
-                    Message(
-                        f"Source {self.name}: the files have different headers. {first} has "
-                        f"{', '.join(known[first])}; {file} has {', '.join(names)}. Write them "
-                        "with one header, or leave out files that are no data: ",
-                        Remedy("only_files", ending="csv"),
-                        ".",
-                    )
+                raise self._refusal(
+                    f"the files have different headers. {first} has {', '.join(known[first])}; "
+                    f"{file} has {', '.join(names)}. Write them with one header, or leave out "
+                    "files that are no data: ",
+                    Remedy("only_files", ending="csv"),
+                    ".",
                 )
 
     def _converted(self) -> DataFrame:
         """The rows of CSV and JSON files, each value in its type."""
         found = self._load(inferschema="false").schema
-        declared = {find_name(k, found.names) or k: text for k, text in self.address.columns}
+        declared = self._declared(found.names)
         types = {field.name: field.dataType for field in self._schema(found)}
         types |= dict.fromkeys(self._folders.keys() - declared.keys(), st.StringType())
         texts = [st.StructField(name, as_texts(types[name])) for name in types]
@@ -325,7 +318,7 @@ class _Files:
         Spark's own reader drops what follows a document. So each is put into a document of ours,
         whose end is read only if nothing follows.
         """
-        if self._encoding:
+        if self._encoding.lower() not in ("", "utf-8", "utf8"):
             return
         parsed = "rows array<struct<any: string>>, end boolean, wrong string"
         options = {**self.options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": "wrong"}
@@ -349,46 +342,33 @@ class _Files:
             .first
         )
         if wrong is not None:
-            raise DataError(
-                Message(
-                    f"Source {self.name}: {local_path(wrong.file)} has text that is not one JSON "
-                    f"document in UTF-8: {wrong.value!r}. Write one document a line, or give ",
-                    Remedy("whole_documents"),
-                    " for one a file.",
-                )
-            )
+            said = f"{local_path(wrong.file)} has text that is not one JSON document in UTF-8: "
+            way = Remedy("whole_documents")
+            ways = f"{wrong.value!r}. Write one document a line, or give ", way, " for one a file."
+            raise DataError(Message(f"Source {self.name}: ", said, *ways))
 
-    def _declared(self, names: Sequence[str]) -> dict[str, st.DataType]:
+    def _declared(self, names: Sequence[str]) -> dict[str, str]:
         """The declared types, by the names of the files' columns."""
-        declared = {column: spark_type(parse_type(text)) for column, text in self.address.columns}
-        return {find_name(column, names) or column: t for column, t in declared.items()}
+        return {find_name(name, names) or name: text for name, text in self.address.columns}
 
     def _schema(self, found: st.StructType) -> st.StructType:
         """The files' columns with the declared types."""
-        declared = self._declared(found.names)
-        headless = self.address.format == "csv" and self.options["header"].lower() != "true"
-        if headless and declared:
+        texts = self._declared(found.names)
+        declared = {name: spark_type(parse_type(text)) for name, text in texts.items()}
+        place, are = f"the files at {self.address.location} have", Remedy("declared")
+        if declared and self.address.format == "csv" and self.options["header"].lower() != "true":
             if len(found) != len(declared):
-                raise ConfigurationError(
-                    Message(
-                        f"Source {self.name}: the files at {self.address.location} have no header "
-                        f"and {len(found)} columns, but {len(declared)} are ",
-                        Remedy("declared"),
-                        " with a data_type. Declare all of them in their order, or none.",
-                    )
+                raise self._refusal(
+                    f"{place} no header and {len(found)} columns, but {len(declared)} are ",
+                    are,
+                    " with a data_type. Declare all of them in their order, or none.",
                 )
             return st.StructType([st.StructField(name, t) for name, t in declared.items()])
         unknown = [column for column in declared if column not in found.names]
         if unknown:
             hint = did_you_mean(unknown[0], found.names, "{}")
-            raise ConfigurationError(
-                Message(
-                    f"Source {self.name}: the files at {self.address.location} have no column "
-                    f"{', '.join(unknown)}, which is ",
-                    Remedy("declared"),
-                    f" with a data_type.{hint} They have: {', '.join(found.names)}.",
-                )
-            )
+            said = f" with a data_type.{hint} They have: {', '.join(found.names)}."
+            raise self._refusal(f"{place} no column {', '.join(unknown)}, which is ", are, said)
         return st.StructType(
             [st.StructField(f.name, declared.get(f.name, f.dataType)) for f in found.fields]
         )

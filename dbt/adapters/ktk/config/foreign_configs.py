@@ -149,7 +149,7 @@ def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[ForeignCon
 
 
 def _of_columns(columns: Mapping[str, Any]) -> Iterator[tuple[str, ForeignConfig, Any]]:
-    """The foreign configs of columns in YAML: in their `config`, or beside their names."""
+    """The foreign configs of columns in YAML: in their `config`, or next to their names."""
     for name, column in columns.items():
         said = column if isinstance(column, Mapping) else column.to_dict(omit_none=True)
         for item, value in _given({**said, **(said.get("config") or {})}, stored=False):
