@@ -12,25 +12,21 @@ from pyspark.errors import PySparkException
 from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, QueryError
 from ktk_engine.spark.compatibility import spark_version
-from ktk_engine.sql.spark_functions import (  # deep: compared with Spark's registry
-    FUNCTIONS,
-    OF_THE_READER,
-    REFUSED,
-)
+from ktk_engine.sql.spark_functions import FUNCTIONS, OF_THE_READER, REFUSED
 from ktk_engine.store.trust import Trust  # deep: what a profile names
-from tests.integration.stores.hostile_store import (
+from tests.support.changes import Constraint, Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.hostile_store import (
     build_store,
     documents,
     payloads,
     places,
     replace,
 )
-from tests.support.changes import Constraint, Target, build
-from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
 from tests.support.spark import SqlSession
+from tests.support.stored_texts import PATHS, RUN, SETTINGS
 from tests.support.stores import LocalStore, Warehouse
-from tests.unit.sql.test_stored_text import PATHS, RUN, SETTINGS
 
 
 @pytest.fixture
@@ -145,7 +141,7 @@ def test_spark_opens_no_path_that_no_reader_has_found(session, other, monkeypatc
     path = f"csv.`{other.root}/rows.csv`"
     assert session.sql(f"select * from {path}").count() == 2
     view(other, f"select * from {path}")
-    named = sys.modules["ktk_engine.plan.statement.named_relations"]
+    named = sys.modules["ktk_engine.plan.statement.named_relations"]  # deep: to fool it
     read = sys.modules["ktk_engine.sql.statement"].Statement
     monkeypatch.setattr(named, "stored_query", lambda view, sql, is_foreign: read(sql))
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
