@@ -196,8 +196,9 @@ def test_each_text_of_the_documents_of_views(sql, tmp_path):
     keys = [key for key in documents(template) if key.startswith(".ktk/view/")]
     every = [(key, place) for key in keys for place in places(template, key)]
     assert len(every) > 30
-    for key, place in every:
-        for kind, text in payloads(outside).items():
+    texts = [*payloads(outside).items()]
+    for number, (key, place) in enumerate(every):
+        for kind, text in texts[number % 3 :: 3]:
             shutil.copytree(tmp_path / "template", tmp_path / "wh", dirs_exist_ok=True)
             store = LocalStore(tmp_path / "wh" / "other")
             replace(store, key, place, text)
