@@ -50,7 +50,7 @@ def payloads(outside: Path) -> dict[str, str]:
         "address": "ktk:s3://victim/p?relation=x&version=" + DIGITS,
         "file": f"{outside}/secret",
         "up": "../../../../../../../.." + f"{outside}/secret",
-        "url": "jdbc:x://u:hunter2@h",
+        "url": "jdbc:x://u:swordfish@h",
         "escapes": f"a{ESCAPES}b",
         "digits": DIGITS,
     }
