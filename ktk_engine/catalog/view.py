@@ -12,6 +12,7 @@ from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormatError
 from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.comments import Comments, comments_of
+from ktk_engine.format.field_types import with_field_types
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
@@ -71,7 +72,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
             said = f"View {key} has an unknown format. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
-        return ViewDocument(
+        view = ViewDocument(
             name=str(document["name"]),
             kind=document["kind"],
             sql=str(document["sql"]),
@@ -84,6 +85,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             node=str(document.get("node", "")),
             project=str(document.get("project", "")),
         )
+        return with_field_types(view)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(
             f"View {key} is damaged: {error}. Restore the file, or store the view again."

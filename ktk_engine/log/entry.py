@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
 from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
+from ktk_engine.format.field_types import with_field_types
 
 Operation = Literal[
     "rebuild",
@@ -174,14 +175,17 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         document = read_checksummed(data, 2, max(_FORMATS), f"Log entry {key}")
         if document["format"] not in _FORMATS:
             raise ValueError(f"it has format {document['format']!r}")
-        return LogEntry(
+        entry = LogEntry(
             scope=document["scope"],
             version=document["version"],
             commit=document["commit"],
             parent=document["parent"]["commit"],
             parent_sha256=document["parent"]["sha256"],
             time=datetime.fromisoformat(document["time"]),
-            datasets={u: DatasetEntry(**item) for u, item in document["datasets"].items()},
+            datasets={
+                uuid: with_field_types(DatasetEntry(**item))
+                for uuid, item in document["datasets"].items()
+            },
             changes={u: _parse_change(item) for u, item in document["changes"].items()},
             deleted=tuple(document["deleted"]),
             removed=document.get("removed", {}),
@@ -189,6 +193,7 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
             tags=document.get("tags", {}),
             tagged=tuple(document.get("tagged", ())),
         )
+        return with_field_types(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(
             f"Log entry {key} is damaged: {error}. Restore it from a backup of the store."
@@ -197,12 +202,13 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
 
 def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:
     lists = {name: tuple(item[name]) for name in ("added", "removed")}
-    return ChangeRecord(
+    record = ChangeRecord(
         item["operation"],
         **lists,
         schema_changed=item["schema_changed"],
         unlisted=item.get("unlisted", False),
     )
+    return with_field_types(record)
 
 
 def digest(data: bytes) -> str:

@@ -28,7 +28,7 @@ from ktk_engine.format.document import DatasetDocument, parse_document, render_d
 from ktk_engine.format.index_file import build_index, flatten_index, read_index, render_index
 from ktk_engine.format.label import partition_path
 from ktk_engine.format.load_document import list_documents, load_document
-from ktk_engine.format.stamp import read_stamp
+from ktk_engine.format.stamp import STAMP_KEY, Stamp, add_stamp, digest, read_stamp
 from tests.support.stores import ObjectStore
 
 

@@ -26,7 +26,8 @@ from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import KtkError
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
-from tests.integration.stores.hostile_store import (
+from tests.support.documents import ViewDocument, add_view
+from tests.support.hostile_store import (
     ESCAPES,
     JINJA,
     OBEYED,
@@ -36,7 +37,6 @@ from tests.integration.stores.hostile_store import (
     places,
     replace,
 )
-from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import KnownStores, StoreAddress, quote_identifier
 from tests.support.stores import LocalStore, Warehouse
 

@@ -5,78 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import QueryError
-from ktk_engine.sql.stored_text import (  # deep: the text itself
-    calls,
-    check_expression,
-    stored_query,
-)
-
-RUN = [
-    "select transform (a) using 'sh -c id' as (x string) from an.t",
-    'select TRANSFORM(a) row format delimited /* */ using "sh" from an.t',
-    "from an.t map a, b using 'sh' as (x)",
-    "from an.t reduce a using r'sh'",
-    "map a using 'sh'",
-    "select transform (a) using :command from an.t",
-    "select reflect('java.lang.System', 'getenv', 'HOME')",
-    "select `reflect` ('a', 'b')",
-    "select Java_Method('a', 'b')",
-    "select try_reflect('a', 'b')",
-    "select 1 where exists(select reflect('a', 'b'))",
-    "select builtin.reflect('a', 'b')",
-    "select system . builtin . `java_method`('a', 'b')",
-    "select reflect /* (x) */ ('a', 'b')",
-    "select reflect -- (x)\n ('a', 'b')",
-    "select \"reflect\"('a', 'b')",  # a name with doubleQuotedIdentifiers
-    "select xpath_string(concat('<!DOCTYPE a SYSTEM \"http://x/', a, '\"><a/>'), '/a') from an.t",
-    "select from_xml(a, 'x int', map('rowValidationXSDPath', '/x')) from an.t",
-    "select from_protobuf(a, 'M', '/etc/x.desc') from an.t",
-    "select identifier('reflect')('a', 'b')",
-    "select identifier('ref' || 'lect')('a', 'b')",
-    "select builtin.identifier('reflect')('a', 'b')",
-    "from an.t |> extend reflect('a', 'b') as x",
-    "select 'a\\'', reflect('b')",
-    "select r'\\', reflect('b')",
-    "select 'a' 'b''', reflect('c')",
-    # Spark ends comments, hints and literals where another lexer would not.
-    "select $$ ' $$, reflect('a') , $$ ' $$",
-    "select $x$ ' $x$, reflect('a') , $x$ ' $x$",
-]
-PATHS = [
-    "select * from csv.`/etc/passwd`",
-    "select * from `text` . `/etc/passwd`",
-    "select * from an.t, json.`file:/etc/passwd`",
-    "select * from an.t join binaryFile.`../secret/x` on true",
-    "with a as (table parquet.`s3a://b/x`) select * from a",
-    "select * from `org.apache.spark.sql.execution.datasources.orc.OrcFileFormat`.`/x/y`",
-    'select * from "csv"."/etc/passwd"',
-    "select * from identifier('csv.`/etc/passwd`')",
-    "select * from identifier('csv' || '.`/etc/passwd`')",
-    "select * from identifier('csv').`/etc/passwd`",
-    "select * from csv.identifier('/etc/passwd')",
-]
-COMMANDS = [
-    "",
-    "-- nothing",
-    "delete from an.t",
-    "insert into an.t select 1",
-    "with a as (select 1) insert into an.t select * from a",
-    "from an.t insert into an.u select 1",
-    "select 1; drop table an.t",
-    "drop table an.t",
-    "set spark.sql.ansi.enabled=false",
-    "begin select 1; end",
-    "execute immediate 'drop table an.t'",
-    "call system.x()",
-    "add jar 'x.jar'",
-    "explain select 1",
-]
-SETTINGS = [
-    "select '${env:HOME}'",
-    "select * from an.t where a = '${spark.hadoop.fs.s3a.secret.key}'",
-    "select `${system:user.name}`",
-    "select ${spark.app.name}",
-]
+from ktk_engine.sql.stored_text import calls, check_expression, stored_query
+from tests.support.stored_texts import COMMANDS, PATHS, RUN, SETTINGS
 
 
 @pytest.mark.parametrize("sql", [*RUN, *PATHS, *COMMANDS, *SETTINGS])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import ConfigurationError, QueryError
-from ktk_engine.store.trust import Trust, options_for  # deep: addresses alone
+from ktk_engine.store.trust import Trust, options_for
 from tests.support.voices import DBT
 
 

@@ -20,10 +20,17 @@ from ktk_engine import Store
 from ktk_engine.format.checksummed_json import (
     render_checksummed,  # deep: digests as an attacker computes them
 )
-from ktk_engine.format.stamp import STAMP_KEY, Stamp, add_stamp, digest  # deep: the same
 from ktk_engine.warehouse.author import Author  # deep: who stored a view
 from tests.support.changes import Relations
-from tests.support.documents import Comments, ViewDocument, add_view
+from tests.support.documents import (
+    STAMP_KEY,
+    Comments,
+    Stamp,
+    ViewDocument,
+    add_stamp,
+    add_view,
+    digest,
+)
 from tests.support.stores import LocalStore, Warehouse
 
 JINJA = "{{ env_var('HOME') }}{% set x = 1 %}{# x"
@@ -43,7 +50,7 @@ def payloads(outside: Path) -> dict[str, str]:
         "address": "ktk:s3://victim/p?relation=x&version=" + DIGITS,
         "file": f"{outside}/secret",
         "up": "../../../../../../../.." + f"{outside}/secret",
-        "url": "jdbc:x://u:hunter2@h",
+        "url": "jdbc:x://u:swordfish@h",
         "escapes": f"a{ESCAPES}b",
         "digits": DIGITS,
     }
