@@ -95,7 +95,8 @@ def delete_from(
         condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
             delete_rows(staging, name, condition, store._known)
-        return staging.done.state if staging.done else None
+        done = staging.transaction.committed
+        return done.state if done else None
 
     return retry_on_conflict(store._store, scope_of(name), run)
 

@@ -132,10 +132,10 @@ def check_commit(base: State, change_set: ChangeSet) -> State:
     expired_keys: set[str] = set()
     head = _advance(base, change_set, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
-    if head.version == base.version:
-        return base
     with head.reading():
         change_set.reads.check_unchanged(head)
+        if head.version == base.version:
+            return base
         _rebased(head, change_set, 1, expired_keys)
     return head
 
