@@ -10,7 +10,7 @@ import pyarrow as pa
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.format.comments import Comments
-from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
 from ktk_engine.gate.target import Target
 from ktk_engine.sql.commands import CreateTable, CreateView
 from ktk_engine.types.arrow_name import parse_type
@@ -78,6 +78,14 @@ def _target(command: CreateTable) -> Target:
         Constraint(item.kind, item.columns, item.expression, item.name)
         for item in command.constraints
     ]
+    for column in command.columns:
+        if column.type.lower().startswith("char") and length_limit(column.type) is not None:
+            raise ConfigurationError(
+                f"{schema}.{name}, column `{column.name}`: Spark fills a {column.type} with blanks, "
+                f"and columns here have none. Write var{column.type} or string. Nothing was done."
+            )
+        if (limit := length_constraint(column.name, column.type)) is not None:
+            constraints.append(limit)
     return Target(
         name,
         partition_by=command.partition_by,
@@ -129,7 +137,7 @@ def create_view(
         raise ConfigurationError(f"There is no view {schema}.{name}: use create view.")
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    sql = command.query
+    sql = session().stored_text(command.query)
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"

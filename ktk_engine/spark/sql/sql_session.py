@@ -21,7 +21,7 @@ from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.errors import QueryError
+from ktk_engine.errors import ConfigurationError, QueryError
 from ktk_engine.log.change.reads import Read
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
@@ -36,13 +36,14 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
+from ktk_engine.sql.dialect import DEFAULT, Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
-from ktk_engine.sql.rename import rename
+from ktk_engine.sql.rename import qualify, rename
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
@@ -92,7 +93,7 @@ class SqlSession:
         already.
         """
         if isinstance(statement, str):
-            statement = read_statement(statement)
+            statement = read_statement(self.portable(statement))
         self._drop_unused()
         with self._showing(statement):
             frame = self.session.sql(self._binding().plan(statement, args), args)
@@ -115,7 +116,7 @@ class SqlSession:
 
     def schema_of(self, query: str) -> StructType:
         """Give the columns of a query without computing it."""
-        binding, statement = self._binding(), read_statement(query)
+        binding, statement = self._binding(), read_statement(self.portable(query))
         marking = replace(binding, places=binding.places.marking())
         with self._showing(statement):
             return self.session.sql(marking.bind(statement)).schema
@@ -169,15 +170,47 @@ class SqlSession:
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
         return _Binding(self, places, NamedRelations(self.known))
 
+    @property
+    def dialect(self) -> Dialect:
+        """What text means in this session now."""
+        return dialect_of(self.session)
+
+    def portable(self, sql: str) -> str:
+        """Give a text of this session as it means the same in every session."""
+        return self.dialect.in_default(sql) if has_open_literals(sql) else sql
+
+    def stored_text(self, query: str) -> str:
+        """Give the query of a view as it means the same in every session and schema.
+
+        Raises a `ConfigurationError` if it reads a temporary view.
+        """
+        sql = self.portable(query)
+        references = read_statement(sql).references
+        schemas: dict[Reference, str] = {}
+        for reference in references:
+            name = self.completed(reference.parts)
+            if len(name) == 1 and self._is_temporary(name):
+                raise ConfigurationError(
+                    f"The query reads the temporary view {name}, which ends with this session. "
+                    "Nothing was stored: write its query out (`with`), or read a table."
+                )
+            if len(name) > len(reference.parts):
+                schemas[reference] = name[0]
+        return qualify(sql, schemas)
+
     def completed(self, parts: Name) -> Name:
         """Add the current schema to a name without one, unless it is a view of this session."""
-        if len(parts) != 1 or not self.current_schema or self._is_temporary(parts[0]):
-            return parts
-        return Name((self.current_schema, *parts))
+        complete = self.in_current_schema(parts)
+        return parts if complete != parts and self._is_temporary(parts) else complete
 
-    def _is_temporary(self, name: str) -> bool:
+    def in_current_schema(self, parts: Name) -> Name:
+        """Add the current schema to a name without one, as for a new relation."""
+        is_short = len(parts) == 1 and self.current_schema
+        return Name((self.current_schema, *parts)) if is_short else parts
+
+    def _is_temporary(self, parts: Name) -> bool:
         try:
-            return bool(self.session.catalog.getTable(quote_identifier(name)).isTemporary)
+            return bool(self.session.catalog.getTable(quote_identifier(parts[0])).isTemporary)
         except AnalysisException:
             return False
 
@@ -289,12 +322,16 @@ class _Binding:
 
     def find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
         """Find what a name means; see `NamedRelations.find`."""
-        parts = reference.parts if within else self.owner.completed(reference.parts)
+        parts = reference.parts
+        if not within:
+            parts = self.owner.completed(parts)
+        elif len(parts) == 1 and not is_store_address(within):
+            parts = Name((within, *parts))  # not a temporary view of who reads the view
         return self.relations.find(parts, within)
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement names."""
-        zone = session_zone(self.owner.session) if reference.timestamp else ""
+        zone = self.owner.dialect.zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
@@ -356,7 +393,7 @@ class _Binding:
     def _query(self, view: ViewDocument) -> Statement:
         """The query of a view."""
         if view.sql not in self._parsed:
-            self._parsed[view.sql] = read_statement(view.sql)
+            self._parsed[view.sql] = read_statement(DEFAULT.portable(view.sql))
         return self._parsed[view.sql]
 
     def _register(

@@ -10,8 +10,10 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
 from ktk_engine.spark.write.aggregate import aggregate
+from ktk_engine.sql.dialect import DEFAULT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -26,7 +28,7 @@ def check_rule(rows: DataFrame, rule: str) -> None:
         rows.where(_broken(rule))
     except (AnalysisException, ParseException) as error:
         raise ConfigurationError(
-            f"`{rule}` is not a condition on a row: {message_of(error)}"
+            f"`{shortened(rule)}` is not a condition on a row: {message_of(error)}"
         ) from error
 
 
@@ -43,4 +45,4 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 def _broken(rule: str) -> Column:
     # The line break ends a trailing comment of the expression.
-    return ~F.expr(f"({rule}\n)")
+    return ~F.expr(f"({DEFAULT.portable(rule)}\n)")

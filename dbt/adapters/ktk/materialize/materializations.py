@@ -288,6 +288,7 @@ class Materializations(CubeOfRun):
         quoted, ragged = bool(config.get("quote_columns")), seed_ragged(name, config)
         with translated():
             table = read_seed(path, delimiter, types, quoted, ragged, _LOGGER.warning)
+            check_lengths(name, config.get("column_types") or {}, table)
         table = table.slice(0, 0) if empty else table
         response = self._write(model, relation, lambda: Source.given(table), full_refresh)
         return {"response": response, "preview": preview(table)}
@@ -310,7 +311,9 @@ class Materializations(CubeOfRun):
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
-            found = self.connections.sessions.current().schema_of(sql)
+            session = self.connections.sessions.current()
+            sql = session.stored_text(sql)
+            found = session.schema_of(sql)
             check_view_columns(str(relation), found.names)
             if config.contract:
                 validate_view(str(relation), arrow_schema(found), config.declared, True)

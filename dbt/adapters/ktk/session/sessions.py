@@ -19,8 +19,10 @@ from dbt.adapters.ktk.session.functions import Functions
 from ktk_engine.errors import SessionError
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.progress import heartbeat, watching
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.session.metastore import has_metastore
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -133,7 +135,21 @@ class Sessions:
         work = self._work.get(threading.current_thread())
         if work is not None:
             work.begin()
-        return LocalSql(self._known, self.check)
+        return LocalSql(self._known, self.check, self.dialect())
+
+    def dialect(self) -> Dialect:
+        """What text means to the calling thread: without a session, as the profile says."""
+        with self._lock:
+            known = self._of_thread.get(threading.current_thread())
+        if known is None and self.server is None and self.started:
+            known = self.current()
+        return Dialect.of(self._settings) if known is None else known.dialect
+
+    def portable(self, sql: str) -> str:
+        """Give a statement as it means the same in every session; see `Dialect.portable`."""
+        if self.started:
+            return self.current().portable(sql)
+        return Dialect.of(self._settings).in_default(sql)
 
     @contextmanager
     def working(self, work: CancellableTask) -> Iterator[None]:
@@ -221,13 +237,16 @@ class Sessions:
         from ktk_engine.spark.session.session import is_running, new_session, start_session
 
         if self._spark is None:
-            if not is_running():
+            starts = not is_running()
+            if starts:
                 _LOGGER.info(
                     "Spark is starting (once per run; seconds, or a minute on a busy machine)"
                 )
             with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
                 spark = start_session(self._settings, _LOGGER.debug)
             self._sort_settings(spark)
+            if starts:
+                client_of(spark).forget_settings(self._session_settings)
             self._spark = spark
         own = new_session(self._spark)
         for key, value in self._session_settings.items():

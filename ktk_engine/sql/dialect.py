@@ -1,0 +1,135 @@
+"""What the settings of a session make of SQL text: one record for all that read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.token import Token, text_of, tokenize
+from ktk_engine.types.identifier import find_name
+from ktk_engine.types.quote import quote_identifier, quote_text
+
+_ZONE = "spark.sql.session.timeZone"
+_ANSI = "spark.sql.ansi.enabled"
+_CASE = "spark.sql.caseSensitive"
+_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
+_ESCAPES = "spark.sql.parser.escapedStringLiterals"
+_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+_VARIABLES = "spark.sql.variable.substitute"
+_RESPECTED = frozenset({_ZONE, _ANSI, _CASE, _QUOTES, _ESCAPES, _VARIABLES})
+# Settings that may decide what a text means.
+DECIDING = re.compile(
+    r"(?<![\w.])spark\.sql\.(?:(?:ansi|parser|legacy)\.[\w.-]+|caseSensitive|session\.timeZone|"
+    r"storeAssignmentPolicy|timestampType|variable\.substitute)(?![\w.])"
+)
+# Of these, those that change neither names and literals nor how two values compare.
+_HARMLESS = re.compile(
+    r"spark\.sql\.parser\.(?:manageParserCaches|parserDfaCacheFlush\w+)|"
+    r"spark\.sql\.legacy\.(?:"
+    r"(?:avro|csv|db2|execution|hive|jdbc|json|mssqlserver|mysql|oracle|postgres)\..+|"
+    r"parquet\.(?:datetime|int96)RebaseModeIn(?:Read|Write)|timeParserPolicy|sizeOfNull|"
+    r"allow(?:CreatingManagedTableUsingNonemptyLocation|NonEmptyLocationInCTAS|HashOnMapType)|"
+    r"allowUntypedScalaUDF|createHiveTableByDefault|pathOptionBehavior\.enabled|"
+    r"(?:extraOptionsBehavior|replaceDatabricksSparkAvro)\.enabled|statisticalAggregate|"
+    r"integerGroupingId|percentileDiscCalculation|truncateForEmptyRegexSplit)"
+)
+# What a literal holds whose meaning a setting changes.
+_ESCAPED = re.compile(r"\\|''")
+_OPEN = re.compile(r"[\"\\]|''")
+# Spark replaces `${...}` in any text by a setting, or a variable of the environment.
+VARIABLE = "${"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The meaning of SQL text in a session."""
+
+    zone: str = "UTC"  # of instants without one; `UNKNOWN_ZONE` refuses these
+    is_case_sensitive: bool = False  # whether `A` is another column than `a`
+    quotes_names: bool = False  # whether "a" is a name
+    keeps_backslashes: bool = False  # whether a backslash in a text is itself
+    has_variables: bool = False  # whether Spark replaces `${...}`
+    others: tuple[str, ...] = ()  # settings that may change the meaning in other ways
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Dialect:
+        """The dialect of a session in which these are set explicitly; others are ignored."""
+
+        def is_on(key: str, default: str = "false") -> bool:
+            return settings.get(key, default).lower() == "true"
+
+        others = (
+            key
+            for key in settings
+            if DECIDING.fullmatch(key)
+            and key not in _RESPECTED
+            and not _HARMLESS.fullmatch(key)
+            and (key, settings[key].upper()) != (_ASSIGNMENT, "ANSI")
+        )
+        return cls(
+            settings.get(_ZONE, "UTC"),
+            is_on(_CASE),
+            is_on(_QUOTES) and is_on(_ANSI, "true"),
+            is_on(_ESCAPES),
+            is_on(_VARIABLES, "true"),
+            tuple(sorted(others)),
+        )
+
+    def portable(self, sql: str) -> str:
+        """Rewrite a text so that it means in every dialect what it means in this one.
+
+        It gets names in backticks, and texts without escapes (`r'...'`).
+        """
+        pieces, at = [], 0
+        for token in _open_literals(sql):
+            written = sql[token.start : token.end]
+            if VARIABLE in written:
+                continue
+            if written[0] == '"' and self.quotes_names:
+                new = quote_identifier(written[1:-1].replace('""', '"'))
+            elif self.keeps_backslashes:
+                new = quote_text(written[1:-1])
+            else:
+                new = quote_text(text_of(sql, [token]))
+            pieces += [sql[at : token.start], " ", new]
+            at = token.end
+        return "".join([*pieces, sql[at:]])
+
+    def in_default(self, sql: str) -> str:
+        """Give a text of this dialect for readers of the default one."""
+        return self.portable(sql) if self.quotes_names or self.keeps_backslashes else sql
+
+    def find(self, name: str, known: Iterable[str]) -> str | None:
+        """The known name that is meant; None if there is none, or there are several."""
+        if self.is_case_sensitive:
+            return name if name in known else None
+        return find_name(name, known)
+
+    def check_known(self, word: str) -> None:
+        """Refuse a statement whose meaning may depend on settings that are not known here."""
+        if self.others:
+            listed = ", ".join(f"`{key}`" for key in self.others)
+            raise ConfigurationError(
+                f"{word} is read by this library, and {listed} may change what it means: it is "
+                "not known here how. Nothing was written. Unset what is not needed for this "
+                f"statement (`reset {self.others[0]}`)."
+            )
+
+
+DEFAULT = Dialect()
+
+
+def has_open_literals(sql: str) -> bool:
+    """Whether a text has literals that depend on the dialect."""
+    return next(_open_literals(sql), None) is not None
+
+
+def _open_literals(sql: str) -> Iterator[Token]:
+    for token in tokenize(sql) if _OPEN.search(sql) else ():
+        written = sql[token.start : token.end]
+        if token.kind == "text" and (
+            written[0] == '"' or (written[0] == "'" and _ESCAPED.search(written, 1, token.end - token.start - 1))
+        ):
+            yield token
