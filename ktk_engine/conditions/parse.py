@@ -49,7 +49,7 @@ from ktk_engine.conditions.parameters import (
 from ktk_engine.conditions.sql_literal import Text, check_digits, python_value, sql_value
 from ktk_engine.errors import ConditionError
 from ktk_engine.formatting import shortened
-from ktk_engine.sql.dialect import DEFAULT, VARIABLE, Dialect
+from ktk_engine.sql.dialect import DEFAULT, LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier
@@ -154,9 +154,9 @@ def sql_conjuncts(condition: Any) -> list[Any]:
 
 def readable(sql: str, dialect: Dialect) -> str:
     """Give a condition's text in the default dialect; a `ConditionError` if only Spark reads it."""
-    if dialect.others or (dialect.has_variables and VARIABLE in sql):
-        decides = ", ".join(dialect.others) or "${...}"
-        raise ConditionError(f"Only Spark knows what `{shortened(sql)}` means: {decides} decides")
+    if dialect.others or (dialect.is_sparks and LEFT_TO_SPARK.search(sql)):
+        why = f": {', '.join(dialect.others)} decides" if dialect.others else ""
+        raise ConditionError(f"Only Spark knows what `{shortened(sql)}` means{why}")
     return dialect.in_default(sql)
 
 

@@ -17,12 +17,11 @@ _CASE = "spark.sql.caseSensitive"
 _QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
 _ESCAPES = "spark.sql.parser.escapedStringLiterals"
 _ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
-_VARIABLES = "spark.sql.variable.substitute"
-_RESPECTED = frozenset({_ZONE, _ANSI, _CASE, _QUOTES, _ESCAPES, _VARIABLES})
+_RESPECTED = frozenset({_ZONE, _ANSI, _CASE, _QUOTES, _ESCAPES})
 # Settings that may decide what a text means.
 DECIDING = re.compile(
     r"(?<![\w.])spark\.sql\.(?:(?:ansi|parser|legacy)\.[\w.-]+|caseSensitive|session\.timeZone|"
-    r"storeAssignmentPolicy|timestampType|variable\.substitute)(?![\w.])"
+    r"storeAssignmentPolicy|timestampType|preserveCharVarcharTypeInfo)(?![\w.])"
 )
 # Of these, those that change neither names and literals nor how two values compare.
 _HARMLESS = re.compile(
@@ -38,8 +37,9 @@ _HARMLESS = re.compile(
 # What a literal holds whose meaning a setting changes.
 _ESCAPED = re.compile(r"\\|''")
 _OPEN = re.compile(r"[\"\\]|''")
-# Spark replaces `${...}` in any text by a setting, or a variable of the environment.
-VARIABLE = "${"
+# Spark replaces `${...}` in any text by a setting or an environment variable, and refuses numbers
+# of more than 38 digits.
+LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Dialect:
     is_case_sensitive: bool = False  # whether `A` is another column than `a`
     quotes_names: bool = False  # whether "a" is a name
     keeps_backslashes: bool = False  # whether a backslash in a text is itself
-    has_variables: bool = False  # whether Spark replaces `${...}`
+    is_sparks: bool = False  # of a session: what `LEFT_TO_SPARK` finds is not read here
     others: tuple[str, ...] = ()  # settings that may change the meaning in other ways
 
     @classmethod
@@ -73,7 +73,7 @@ class Dialect:
             is_on(_CASE),
             is_on(_QUOTES) and is_on(_ANSI, "true"),
             is_on(_ESCAPES),
-            is_on(_VARIABLES, "true"),
+            True,
             tuple(sorted(others)),
         )
 
@@ -85,7 +85,7 @@ class Dialect:
         pieces, at = [], 0
         for token in _open_literals(sql):
             written = sql[token.start : token.end]
-            if VARIABLE in written:
+            if LEFT_TO_SPARK.search(written):
                 continue
             if written[0] == '"' and self.quotes_names:
                 new = quote_identifier(written[1:-1].replace('""', '"'))
@@ -97,9 +97,14 @@ class Dialect:
             at = token.end
         return "".join([*pieces, sql[at:]])
 
+    @property
+    def is_other_text(self) -> bool:
+        """Whether literals mean something else than by default."""
+        return self.quotes_names or self.keeps_backslashes
+
     def in_default(self, sql: str) -> str:
         """Give a text of this dialect for readers of the default one."""
-        return self.portable(sql) if self.quotes_names or self.keeps_backslashes else sql
+        return self.portable(sql) if self.is_other_text else sql
 
     def find(self, name: str, known: Iterable[str]) -> str | None:
         """The known name that is meant; None if there is none, or there are several."""

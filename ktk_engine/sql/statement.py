@@ -35,7 +35,7 @@ from ktk_engine.sql.references import Reference, find_ctes, read_name
 from ktk_engine.sql.token import name_of, text_of, tokenize
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 
-_GLOBAL_VIEWS = Identifier("global_temp")
+GLOBAL_VIEWS = Identifier("global_temp")
 _QUERY = ("SELECT", "VALUES", "TABLE", "MAP", "REDUCE", "(", "FROM")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
 _LOOK = Remedy("describe")
@@ -216,7 +216,7 @@ def _alter(reader: Reader) -> Command | None:
         if not reader.skip("AS"):
             return Other("ALTER VIEW", name, advice="Replace the view.")
         query = reader.query()
-        if len(name) == 1 or name.key[0] == _GLOBAL_VIEWS:
+        if len(name) == 1 or name.key[0] == GLOBAL_VIEWS:
             return TemporaryView("ALTER VIEW", name, query=query)
         return CreateView("ALTER VIEW", name, or_replace=True, query=query)
     if reader.skip("ALTER", "TABLE"):

@@ -126,7 +126,7 @@ def simplified(sql: str) -> str:
     tokens = tokenize(sql)
     left_out = _doubled(tokens)
     pieces, end = [], None
-    for is_text, group in groupby(enumerate(tokens), lambda item: item[1].kind == "text"):
+    for is_text, group in groupby(enumerate(tokens), lambda item: _is_joined(sql, item[1])):
         items = list(group)
         for index, token in items[:1] if is_text else items:
             if end is not None and token.start > end:
@@ -139,6 +139,12 @@ def simplified(sql: str) -> str:
             end = token.end
         end = items[-1][1].end
     return "".join(pieces)
+
+
+def _is_joined(sql: str, token: Token) -> bool:
+    """Whether it is a text, without `''`, which is a quote since Spark 4."""
+    is_quoted = sql[token.start] == "'" and "''" in sql[token.start + 1 : token.end - 1]
+    return token.kind == "text" and not is_quoted
 
 
 def _doubled(tokens: Sequence[Token]) -> set[int]:

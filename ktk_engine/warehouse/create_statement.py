@@ -137,7 +137,7 @@ def create_view(
         raise ConfigurationError(f"There is no view {schema}.{name}: use create view.")
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    sql = session().stored_text(command.query)
+    sql = session().portable_query(command.query)
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"

@@ -92,6 +92,8 @@ class _Run:
         if isinstance(command, c.Show | c.Describe):
             shown = show(self.relations, command, name)
             return None if shown is None else Done(answer=self.with_metastore(shown, name))
+        if isinstance(command, c.ChangeRows) and len(name) == 1:
+            self.refuse_temporary(command)
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             return None
         kind = _kind_of(command) if isinstance(command, c.Drop) else None
@@ -147,6 +149,14 @@ class _Run:
         is_new = isinstance(command, c.CreateTable | c.CreateView) and command.word != "ALTER VIEW"
         session = self.session()
         return session.in_current_schema(name) if is_new else session.completed(name)
+
+    def refuse_temporary(self, command: c.ChangeRows) -> None:
+        """Refuse to change rows of a temporary view, for which Spark has no words."""
+        if self.session().is_temporary(command.name):
+            raise ConfigurationError(
+                f"{command.word} {command.name}: this is a temporary view, which holds no rows. "
+                "Nothing was written. Write the schema before the name of a table."
+            )
 
     def current_schema(self) -> Name:
         """The default schema of names; empty if Spark has another one."""

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.sql.dialect import VARIABLE, has_open_literals
+from ktk_engine.sql.dialect import LEFT_TO_SPARK, has_open_literals
 from ktk_engine.sql.token import HALF_CHARACTER, simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
@@ -33,8 +33,8 @@ def parse_query(sql: str) -> exp.Select:
     """
     if HALF_CHARACTER.search(sql):
         raise LocalEngineError("The statement has half of a surrogate pair.")
-    if has_open_literals(sql) or VARIABLE in sql:
-        raise LocalEngineError("The meaning of a text depends on Spark's settings.")
+    if has_open_literals(sql) or LEFT_TO_SPARK.search(sql):
+        raise LocalEngineError("The meaning of a literal depends on Spark's settings.")
     sql = simplified(sql)
     try:
         found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]

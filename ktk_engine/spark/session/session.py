@@ -27,7 +27,7 @@ from ktk_engine.spark.session.process_state import (
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.worker_daemon import worker_daemon
 from ktk_engine.spark.session.worker_sockets import worker_sockets
-from ktk_engine.sql.dialect import Dialect
+from ktk_engine.sql.dialect import DEFAULT, Dialect, has_open_literals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,6 +141,12 @@ def start_session(
 def dialect_of(session: SparkSession) -> Dialect:
     """What SQL text means in a session now: its settings may change at any time."""
     return Dialect.of(client_of(session).settings_of_text())
+
+
+def stored_text(session: SparkSession, sql: str) -> str:
+    """Give a text of a store, which is in the default dialect, as a session reads it."""
+    is_open = has_open_literals(sql) and dialect_of(session).is_other_text
+    return DEFAULT.portable(sql) if is_open else sql
 
 
 def new_session(session: SparkSession) -> SparkSession:

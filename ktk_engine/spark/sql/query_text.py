@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.plan.statement.query_usage import query_usages
-from ktk_engine.sql.dialect import VARIABLE, Dialect
+from ktk_engine.sql.dialect import LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.quote import quote_identifier
 
@@ -49,7 +49,9 @@ class QueryText:
         `dialect` is that of the session; the text is portable.
         """
         try:
-            if any((_PIPE in text, dialect.has_variables and VARIABLE in text, dialect.is_case_sensitive, dialect.others)):
+            if _PIPE in text or LEFT_TO_SPARK.search(text):
+                return {}
+            if dialect.is_case_sensitive or dialect.others:
                 return {}
             tree = self._tree(text)
             return query_usages(tree, known, self._others(tree, known), dialect)

@@ -36,16 +36,17 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of
+from ktk_engine.spark.session.session import dialect_of, stored_text
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
-from ktk_engine.sql.dialect import DEFAULT, Dialect, has_open_literals
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import qualify, rename
-from ktk_engine.sql.statement import Statement, read_statement
+from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -179,7 +180,7 @@ class SqlSession:
         """Give a text of this session as it means the same in every session."""
         return self.dialect.in_default(sql) if has_open_literals(sql) else sql
 
-    def stored_text(self, query: str) -> str:
+    def portable_query(self, query: str) -> str:
         """Give the query of a view as it means the same in every session and schema.
 
         Raises a `ConfigurationError` if it reads a temporary view.
@@ -189,7 +190,7 @@ class SqlSession:
         schemas: dict[Reference, str] = {}
         for reference in references:
             name = self.completed(reference.parts)
-            if len(name) == 1 and self._is_temporary(name):
+            if self.is_temporary(name):
                 raise ConfigurationError(
                     f"The query reads the temporary view {name}, which ends with this session. "
                     "Nothing was stored: write its query out (`with`), or read a table."
@@ -201,14 +202,17 @@ class SqlSession:
     def completed(self, parts: Name) -> Name:
         """Add the current schema to a name without one, unless it is a view of this session."""
         complete = self.in_current_schema(parts)
-        return parts if complete != parts and self._is_temporary(parts) else complete
+        return parts if complete != parts and self.is_temporary(parts) else complete
 
     def in_current_schema(self, parts: Name) -> Name:
         """Add the current schema to a name without one, as for a new relation."""
         is_short = len(parts) == 1 and self.current_schema
         return Name((self.current_schema, *parts)) if is_short else parts
 
-    def _is_temporary(self, parts: Name) -> bool:
+    def is_temporary(self, parts: Name) -> bool:
+        """Whether a name means a temporary view of this session."""
+        if len(parts) != 1:
+            return len(parts) == 2 and parts.key[0] == GLOBAL_VIEWS
         try:
             return bool(self.session.catalog.getTable(quote_identifier(parts[0])).isTemporary)
         except AnalysisException:
@@ -393,7 +397,7 @@ class _Binding:
     def _query(self, view: ViewDocument) -> Statement:
         """The query of a view."""
         if view.sql not in self._parsed:
-            self._parsed[view.sql] = read_statement(DEFAULT.portable(view.sql))
+            self._parsed[view.sql] = read_statement(stored_text(self.owner.session, view.sql))
         return self._parsed[view.sql]
 
     def _register(

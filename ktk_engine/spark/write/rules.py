@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
+from ktk_engine.spark.session.session import stored_text
 from ktk_engine.spark.write.aggregate import aggregate
-from ktk_engine.sql.dialect import DEFAULT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -25,7 +25,7 @@ def check_rule(rows: DataFrame, rule: str) -> None:
     Raises a `ConfigurationError` with Spark's error.
     """
     try:
-        rows.where(_broken(rule))
+        rows.where(_broken(rows, rule))
     except (AnalysisException, ParseException) as error:
         raise ConfigurationError(
             f"`{shortened(rule)}` is not a condition on a row: {message_of(error)}"
@@ -34,15 +34,15 @@ def check_rule(rows: DataFrame, rule: str) -> None:
 
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:
     """Count for each rule the rows for which it is false, in one job."""
-    counts = [F.count_if(_broken(rule)) for rule in rules]
+    counts = [F.count_if(_broken(rows, rule)) for rule in rules]
     return list(aggregate(rows, (), *counts).collect()[0]) if counts else []
 
 
 def broken_row(rows: DataFrame, rule: str) -> Row | None:
     """A row for which a rule is false."""
-    return rows.where(_broken(rule)).first()
+    return rows.where(_broken(rows, rule)).first()
 
 
-def _broken(rule: str) -> Column:
+def _broken(rows: DataFrame, rule: str) -> Column:
     # The line break ends a trailing comment of the expression.
-    return ~F.expr(f"({DEFAULT.portable(rule)}\n)")
+    return ~F.expr(f"({stored_text(rows.sparkSession, rule)}\n)")

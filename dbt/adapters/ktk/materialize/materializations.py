@@ -312,7 +312,7 @@ class Materializations(CubeOfRun):
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
             session = self.connections.sessions.current()
-            sql = session.stored_text(sql)
+            sql = session.portable_query(sql)
             found = session.schema_of(sql)
             check_view_columns(str(relation), found.names)
             if config.contract:
