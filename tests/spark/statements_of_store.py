@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ktk_engine import Store
 from ktk_engine.spark.client.client import is_connect
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.sql.token import split_statements
 from ktk_engine.warehouse.author import by_hand  # deep: a view is stored by somebody
-from tests.support.changes import Relations, run_statement
+from tests.support.changes import Relations, Target, build, run_statement
 from tests.support.committed import resolve, scope_of
 from tests.support.spark import SqlSession, new_session
 from tests.support.stores import Warehouse
@@ -19,6 +20,7 @@ class Statements:
         self.warehouse = Warehouse(str(root / "warehouse"))
         self.store = self.warehouse.create_schema("an")
         self.relations = Relations(self.warehouse)
+        self.default = spark
         self.spark = spark if is_connect(spark) else new_session(spark)
         for key, value in dict(settings).items():
             self.spark.conf.set(key, value)
@@ -35,6 +37,14 @@ class Statements:
             else:
                 found = list(done.answer.rows) if done.answer else []
         return found
+
+    def fill(self, name, table, partition_by=()):
+        """Make a table of the rows, without Spark."""
+        build(self.store, table, Target(name, partition_by=partition_by))
+
+    def stored(self, name):
+        """The rows of a table, without Spark."""
+        return Store(self.store.url).table(name).query().to_arrow()
 
     def rows(self, text):
         """The rows of a query, which have no order."""
