@@ -61,6 +61,7 @@ class Statements:
         self.relations.create_view("an", name, sql, {}, by_hand())
 
     def close(self):
-        for view in self.spark.catalog.listTables():
-            if view.isTemporary:
+        """Leave nothing in a session that others use as well."""
+        if self.spark is self.default:
+            for view in self.spark.catalog.listTables():
                 self.spark.catalog.dropTempView(view.name)

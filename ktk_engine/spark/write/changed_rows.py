@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.client.client import select_names
-from ktk_engine.spark.frames import cast_by_name, check_fields
+from ktk_engine.spark.frames import cast_by_name, cast_in, check_fields
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.sql.row_change import Clause
@@ -108,11 +108,12 @@ class DecidedRows:
     def _value(self, text: str, field: pa.Field) -> Column:
         """An expression of a clause as a value of a column."""
         value, wanted = expression(text), spark_type(field.type)
+        cast = cast_in(self.rows.sparkSession)
         if not is_nested(field.type):
-            return value.cast(wanted)
+            return cast(value, wanted)
         given = self.rows.select(value.alias(field.name)).schema[field.name].dataType
         check_fields(given, wanted, field.name)
-        return cast_by_name(value, given, wanted)
+        return cast_by_name(value, given, wanted, cast)
 
 
 @dataclass(frozen=True)
