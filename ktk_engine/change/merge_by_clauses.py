@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -27,6 +28,11 @@ from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_TEXTS = (
+    *("matched_condition", "not_matched_condition", "not_matched_by_source_action"),
+    "not_matched_by_source_condition",
+)
 
 
 def merge_by_clauses(
@@ -55,8 +61,9 @@ def merge_by_clauses(
             columns = names_of_columns(stage.new)
             updated = [name for name in known.update_columns or columns if name in columns]
             dialect, schema = dialect_of(scanner.session), stage.base.schema
+            texts: dict[str, Any] = {n: dialect.in_default(getattr(clauses, n)) for n in _TEXTS}
             on = [_qualified(text, clauses.target_alias, schema, dialect) for text in predicates]
-            change = clauses.change(known.unique_key, on, columns, updated)
+            change = replace(clauses, **texts).change(known.unique_key, on, columns, updated)
             return change_in(stage, scanner, change, new)
 
     return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
@@ -64,6 +71,7 @@ def merge_by_clauses(
 
 def _qualified(text: str, alias: str, schema: pa.Schema, dialect: Dialect) -> str:
     """Qualify the dataset's columns, since the new rows mostly have columns of the same names."""
+    text = dialect.in_default(text)
     try:
         return to_sql(parse_condition(text, schema, qualifier=alias, dialect=dialect), alias)
     except ConditionError:

@@ -64,7 +64,9 @@ class Predicates:
 
     def _parsed(self, text: str, schema: pa.Schema, dialect: Dialect) -> Condition:
         try:
-            return parse_condition(text, schema, qualifier=TABLE_ALIAS, dialect=dialect)
+            return parse_condition(
+                dialect.in_default(text), schema, qualifier=TABLE_ALIAS, dialect=dialect
+            )
         except ConditionError as error:
             raise ConfigurationError(
                 Message(Remedy("predicate"), ": ", error, ". ", Remedy("plain_predicate"))

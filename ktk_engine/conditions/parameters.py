@@ -56,7 +56,9 @@ def check_parameters(condition: Any, bound: BoundText) -> None:
     """Raise a `ConditionError` if a value is given that the parsed condition does not name."""
     named = {_name(node) for node in condition.find_all(exp.Placeholder)}
     if unknown := [name for name in bound.values if name not in named]:
-        raise ConditionError(f"`{shortened(bound.sql)}` does not name the parameter `:{unknown[0]}`")
+        raise ConditionError(
+            f"`{shortened(bound.sql)}` does not name the parameter `:{unknown[0]}`"
+        )
 
 
 def one_value(node: exp.Placeholder, values: Mapping[str, object]) -> Any:

@@ -117,7 +117,8 @@ def parse_condition(
     Names of columns match exactly or, if unique, regardless of case, as in Spark. Literals are
     converted exactly to the column's class (decision 21). Numbers have no class in SQL, so `v >
     1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column is
-    one. `dialect` is that of the text; its `UNKNOWN_ZONE` refuses timestamps without a zone on
+    one. The text is in the default dialect, and names and times are those of `dialect`, whose
+    `UNKNOWN_ZONE` refuses timestamps without a zone on
     columns with one. Parameters, `:name`, have their values from a `BoundText`. Raises a
     `ConditionError` for anything else.
     """
@@ -127,7 +128,7 @@ def parse_condition(
         root = _parse(sql.sql)
         check_parameters(root, sql)
         return _condition(root, replace(scope, parameters=sql.values))
-    sql = readable(sql, dialect)
+    check_readable(sql, dialect)
     short = without_long_lists(sql)
     if short is not None:
         # Parse the original text again, so that the error shows it.
@@ -152,12 +153,11 @@ def sql_conjuncts(condition: Any) -> list[Any]:
     return [inner for part in whole.flatten() for inner in sql_conjuncts(part)]
 
 
-def readable(sql: str, dialect: Dialect) -> str:
-    """Give a condition's text in the default dialect; a `ConditionError` if only Spark reads it."""
+def check_readable(sql: str, dialect: Dialect) -> None:
+    """Raise a `ConditionError` if only Spark knows what a text means in a dialect."""
     if dialect.others or (dialect.is_sparks and LEFT_TO_SPARK.search(sql)):
         why = f": {', '.join(dialect.others)} decides" if dialect.others else ""
         raise ConditionError(f"Only Spark knows what `{shortened(sql)}` means{why}")
-    return dialect.in_default(sql)
 
 
 def parse_expression(sql: str) -> exp.Expression:
@@ -171,9 +171,13 @@ def parse_expression(sql: str) -> exp.Expression:
         reason = _MISSING_PART.sub("something is missing", reason)
         raise ConditionError(f"`{shortened(sql)}` is not a condition: {reason}") from error
     if not found:
-        raise ConditionError(f"`{shortened(sql)}` is not a condition: it is empty. For all rows write 'true'")
+        raise ConditionError(
+            f"`{shortened(sql)}` is not a condition: it is empty. For all rows write 'true'"
+        )
     if len(found) != 1:
-        raise ConditionError(f"`{shortened(sql)}` is not a condition: expected one, found {len(found)}")
+        raise ConditionError(
+            f"`{shortened(sql)}` is not a condition: expected one, found {len(found)}"
+        )
     return found[0]  # type: ignore[no-any-return]
 
 
@@ -355,6 +359,9 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
         known = scope.lists.get(first.name, many_values(first, scope.parameters))
         if known is not None:
             return literal.is_in(column, t, _long_list(column, first, known, scope))
+    if not scope.dialect.is_ansi and not pat.is_string(normalize(t)):
+        if any(isinstance(sql_value(item), Text) for item in node.expressions):
+            _refuse(node, "compares texts outside of ANSI mode")
     values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")

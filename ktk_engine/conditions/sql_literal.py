@@ -209,7 +209,9 @@ def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
     try:
         target = parse_type(name)
     except TypeClassError as error:
-        raise ConditionError(f"`{shortened(node.sql(dialect='spark'))}` is not understood: {error}") from error
+        raise ConditionError(
+            f"`{shortened(node.sql(dialect='spark'))}` is not understood: {error}"
+        ) from error
     result = _cast_number(target, value)
     if result is None:
         result = _cast_other(target, value)
@@ -279,7 +281,9 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
         try:
             return read_day(value.text)
         except ValueError as error:
-            raise ConditionError(f"'{shortened(value.text)}' is not a date: write 'YYYY-MM-DD'") from error
+            raise ConditionError(
+                f"'{shortened(value.text)}' is not a date: write 'YYYY-MM-DD'"
+            ) from error
     return None
 
 
@@ -308,7 +312,9 @@ def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
     if zone is None and pat.is_timestamp(container) and container.tz is not None:
         zone = time_zone(session_zone)
         if zone is None:
-            raise ConditionError(f"'{shortened(text)}' needs a time zone: add one, for instance +01:00")
+            raise ConditionError(
+                f"'{shortened(text)}' needs a time zone: add one, for instance +01:00"
+            )
     return moment if zone is None else moment.replace(tzinfo=zone)
 
 

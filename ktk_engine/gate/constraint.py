@@ -13,7 +13,9 @@ from ktk_engine.types.quote import quote_identifier
 # The key of constraints in a snapshot's properties, which also bind inserts by hand.
 CONSTRAINTS = "constraints"
 # Types that limit the length of a text. Columns here have no such type: the limit is a check.
-_LIMITED = re.compile(r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
+_LIMITED = re.compile(
+    r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE
+)
 _LIMITED_PART = re.compile(r"\b(?:var)?char(?:acter)?(?:\s+varying)?\s*\(", re.IGNORECASE)
 
 

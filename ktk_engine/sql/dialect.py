@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.sql.token import Token, text_of, tokenize
+from ktk_engine.sql.token import Token, text_of_literal, tokenize
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier, quote_text
 
@@ -35,8 +35,8 @@ _HARMLESS = re.compile(
     r"integerGroupingId|percentileDiscCalculation|truncateForEmptyRegexSplit)"
 )
 # What a literal holds whose meaning a setting changes.
-_ESCAPED = re.compile(r"\\|''")
-_OPEN = re.compile(r"[\"\\]|''")
+_OPEN = re.compile(r"[\"\\]|[^\W\d_]'|''")
+_WHOLE = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL)
 # Spark replaces `${...}` in any text by a setting or an environment variable, and refuses numbers
 # of more than 38 digits.
 LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
@@ -47,6 +47,7 @@ class Dialect:
     """The meaning of SQL text in a session."""
 
     zone: str = "UTC"  # of instants without one; `UNKNOWN_ZONE` refuses these
+    is_ansi: bool = True  # else, `in` compares texts and other values as texts
     is_case_sensitive: bool = False  # whether `A` is another column than `a`
     quotes_names: bool = False  # whether "a" is a name
     keeps_backslashes: bool = False  # whether a backslash in a text is itself
@@ -68,43 +69,47 @@ class Dialect:
             and not _HARMLESS.fullmatch(key)
             and (key, settings[key].upper()) != (_ASSIGNMENT, "ANSI")
         )
+        is_ansi = is_on(_ANSI, "true")
         return cls(
             settings.get(_ZONE, "UTC"),
+            is_ansi,
             is_on(_CASE),
-            is_on(_QUOTES) and is_on(_ANSI, "true"),
+            is_on(_QUOTES) and is_ansi,
             is_on(_ESCAPES),
             True,
             tuple(sorted(others)),
         )
 
-    def portable(self, sql: str) -> str:
-        """Rewrite a text so that it means in every dialect what it means in this one.
+    def in_default(self, sql: str) -> str:
+        """Give a text of this dialect in the default one, in which this library reads it."""
+        if not self.is_other_text:
+            return sql
+        return _respelled(sql, self._in_default)
 
-        It gets names in backticks, and texts without escapes (`r'...'`).
-        """
-        pieces, at = [], 0
-        for token in _open_literals(sql):
-            written = sql[token.start : token.end]
-            if LEFT_TO_SPARK.search(written):
-                continue
-            if written[0] == '"' and self.quotes_names:
-                new = quote_identifier(written[1:-1].replace('""', '"'))
-            elif self.keeps_backslashes:
-                new = quote_text(written[1:-1])
-            else:
-                new = quote_text(text_of(sql, [token]))
-            pieces += [sql[at : token.start], " ", new]
-            at = token.end
-        return "".join([*pieces, sql[at:]])
+    def _in_default(self, literal: str) -> str:
+        if literal[0] == '"' and self.quotes_names:
+            return quote_identifier(literal[1:-1].replace('""', '"'))
+        return quote_text(literal[1:-1] if self.keeps_backslashes else text_of_literal(literal))
+
+    def for_spark(self, sql: str) -> str:
+        """Give a text of the default dialect in this one, in which Spark reads it."""
+        if not self.is_other_text:
+            return sql
+        return _respelled(sql, self._for_spark)
+
+    def _for_spark(self, literal: str) -> str:
+        text = text_of_literal(literal)
+        if not self.keeps_backslashes:
+            return quote_text(text)
+        for written in (f"'{text}'", f'"{text}"'):
+            if _WHOLE.fullmatch(written) and not (written[0] == '"' and self.quotes_names):
+                return written
+        return f"cast(X'{text.encode().hex()}' as string)"  # no literal has it
 
     @property
     def is_other_text(self) -> bool:
         """Whether literals mean something else than by default."""
         return self.quotes_names or self.keeps_backslashes
-
-    def in_default(self, sql: str) -> str:
-        """Give a text of this dialect for readers of the default one."""
-        return self.portable(sql) if self.is_other_text else sql
 
     def find(self, name: str, known: Iterable[str]) -> str | None:
         """The known name that is meant; None if there is none, or there are several."""
@@ -128,13 +133,21 @@ DEFAULT = Dialect()
 
 def has_open_literals(sql: str) -> bool:
     """Whether a text has literals that depend on the dialect."""
-    return next(_open_literals(sql), None) is not None
+    return bool(_OPEN.search(sql)) and any(_open_literals(sql))
 
 
 def _open_literals(sql: str) -> Iterator[Token]:
-    for token in tokenize(sql) if _OPEN.search(sql) else ():
-        written = sql[token.start : token.end]
-        if token.kind == "text" and (
-            written[0] == '"' or (written[0] == "'" and _ESCAPED.search(written, 1, token.end - token.start - 1))
-        ):
+    for token in tokenize(sql):
+        if token.kind == "text" and _OPEN.search(sql, token.start, token.end - 1):
             yield token
+
+
+def _respelled(sql: str, spell: Callable[[str], str]) -> str:
+    """A text with other literals, where their meaning is open."""
+    pieces, at = [], 0
+    for token in _open_literals(sql):
+        literal = sql[token.start : token.end]
+        if not LEFT_TO_SPARK.search(literal):
+            pieces += [sql[at : token.start], " ", spell(literal)]
+            at = token.end
+    return "".join([*pieces, sql[at:]])

@@ -90,10 +90,11 @@ _KEPT = frozenset("%_")  # patterns of LIKE need their backslashes
 
 def text_of(sql: str, tokens: Sequence[Token]) -> str:
     """Give the text of adjacent string literals, which Spark joins."""
-    return "".join(_unquoted(sql[token.start : token.end]) for token in tokens)
+    return "".join(text_of_literal(sql[token.start : token.end]) for token in tokens)
 
 
-def _unquoted(literal: str) -> str:
+def text_of_literal(literal: str) -> str:
+    """Give the text of a string literal."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote = literal[0]

@@ -17,9 +17,9 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
-# A backslash is an escape or not by the session's settings, and `${...}` is replaced anywhere.
-_SPECIAL = re.compile(r"\\|'|\$\{")
-_PARTS = re.compile(r"'+|(?:[^'$]|\$(?!\{))+\$?|\$")
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
+)
 
 
 def quote_identifier(name: str) -> str:
@@ -33,10 +33,11 @@ def readable_identifier(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Write a text so that it means the same under all settings: raw where it needs escapes."""
-    if not _SPECIAL.search(text):
-        return f"'{text}'"
-    return " ".join(f'r"{part}"' if part[0] == "'" else f"r'{part}'" for part in _PARTS.findall(text))
+    """Write a text in single quotes, with the escapes of Spark's default dialect.
+
+    Spark would replace `${...}` in it.
+    """
+    return f"'{text.translate(_ESCAPES)}'".replace("${", "\\u0024{")
 
 
 def quote_literal(value: pa.Scalar) -> str:

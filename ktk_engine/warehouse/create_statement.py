@@ -13,6 +13,7 @@ from ktk_engine.format.comments import Comments
 from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
 from ktk_engine.gate.target import Target
 from ktk_engine.sql.commands import CreateTable, CreateView
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
@@ -54,7 +55,7 @@ def create_table(
     replaced = replaced_relations(store, claim)
     context = WriteContext(author.history, full_refresh=True)
     if command.query:
-        query = Source.query(session(), lambda: session().sql(command.query))
+        query = Source.query(session(), lambda: session().sql(read_statement(command.query)))
         build_from(store, query.depending_on(store, target.uuid), target, context)
     else:
         build(store, columns.empty_table(), target, context)
@@ -137,11 +138,11 @@ def create_view(
         raise ConfigurationError(f"There is no view {schema}.{name}: use create view.")
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    sql = session().portable_query(command.query)
+    sql = session().complete_query(read_statement(command.query))
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
-    found_columns = session().schema_of(sql)
+    found_columns = session().schema_of(read_statement(sql))
     check_view_columns(f"{schema}.{name}", found_columns.names)
     said = Comments(command.comment, command.column_comments)
     relations.create_view(schema, name, sql, type_names(found_columns), by_hand(), said)

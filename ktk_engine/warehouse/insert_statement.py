@@ -19,6 +19,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.commands import Insert
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
@@ -206,7 +207,7 @@ def _prepare(
         where = _Where(_in_partition(command), command.alias, "partition of")
         if command.if_not_exists and where.has_files(store, snapshot, dialect):
             raise _PartitionExistsError
-        query = _with_partition(session.sql(command.query), command)
+        query = _with_partition(session.sql(read_statement(command.query)), command)
         return _Given(snapshot, query, _as_table(query, snapshot, command, dialect))
 
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
@@ -227,9 +228,11 @@ def _check_partition(command: Insert, snapshot: Snapshot, dialect: Dialect) -> N
 
 def _with_partition(rows: DataFrame, command: Insert) -> DataFrame:
     """A query's rows, followed by the values that the partition gives to all of them."""
+    from ktk_engine.spark.session.session import expression
+
     fixed = {name: value for name, value in command.partition.items() if value}
-    values = [f"{value} as {quote_identifier(name)}" for name, value in fixed.items()]
-    return rows.selectExpr("*", *values) if values else rows
+    session = rows.sparkSession
+    return rows.select("*", *(expression(session, v).alias(name) for name, v in fixed.items()))
 
 
 def _in_partition(command: Insert) -> str:
@@ -241,9 +244,7 @@ def _in_partition(command: Insert) -> str:
     )
 
 
-def _as_table(
-    rows: DataFrame, snapshot: Snapshot, command: Insert, dialect: Dialect
-) -> DataFrame:
+def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert, dialect: Dialect) -> DataFrame:
     """A query's columns with the table's names and types."""
     from ktk_engine.spark.write.rows_to_insert import rows_to_insert
 

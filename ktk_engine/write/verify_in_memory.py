@@ -16,7 +16,7 @@ from ktk_engine.files.footers import FooterCache
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_conditions
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.sql.dialect import DEFAULT, Dialect
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.appended_files import extended
@@ -56,10 +56,12 @@ def verify_in_memory(
     return tuple(reads) if kept is not None else ()
 
 
-def _conditions(constraints: Sequence[Constraint], schema: pa.Schema, dialect: Dialect) -> list[Condition]:
+def _conditions(
+    constraints: Sequence[Constraint], schema: pa.Schema, dialect: Dialect
+) -> list[Condition]:
     """Conditions that must not be false for any row."""
     return [
-        parse_condition(DEFAULT.portable(rule), schema, dialect=dialect)
+        parse_condition(rule, schema, dialect=dialect)
         for constraint in constraints
         for rule in constraint.rules
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ktk_engine import Store
 from ktk_engine.spark.client.client import is_connect
-from ktk_engine.sql.statement import read_statement
 from ktk_engine.sql.token import split_statements
 from ktk_engine.warehouse.author import by_hand  # deep: a view is stored by somebody
 from tests.support.changes import Relations, Target, build, run_statement
@@ -30,7 +29,7 @@ class Statements:
         """Run statements; gives the rows of the last one."""
         found = []
         for part in split_statements(text):
-            statement = read_statement(self.session.portable(part))
+            statement = self.session.read(part)
             done = run_statement(lambda: self.session, self.relations, statement)
             if done is None:
                 found = list(map(tuple, self.session.sql(statement).collect()))

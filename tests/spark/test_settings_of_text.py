@@ -22,7 +22,11 @@ DECIDING = re.compile(
 )
 ZONE = "spark.sql.session.timeZone"
 RESPECTED = (
-    *("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.caseSensitive"),
+    *(
+        "spark.sql.ansi.enabled",
+        "spark.sql.ansi.doubleQuotedIdentifiers",
+        "spark.sql.caseSensitive",
+    ),
     *("spark.sql.parser.escapedStringLiterals", ZONE),
 )
 ZONES = ("Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+02:00")
@@ -156,7 +160,10 @@ def conditions(draw, depth=1):
     if kind == 2 and depth:
         return f"{draw(st.sampled_from(('not', '!')))} ({draw(conditions(0))})"
     column = draw(st.sampled_from(COLUMNS))
-    name, values = draw(st.sampled_from(NAMES.get(column, (column,)))), st.sampled_from(KINDS[column])
+    name, values = (
+        draw(st.sampled_from(NAMES.get(column, (column,)))),
+        st.sampled_from(KINDS[column]),
+    )
     if kind == 3:
         return f"{name} in ({draw(values)}, {draw(values)})"
     if kind == 4:
@@ -182,7 +189,9 @@ def statements(draw):
         return Text(f"delete from an.t as t where {where}", kept)
     if kind == "update":
         new = SHOWN_PLAIN.replace("n,", f"case when {where} then n + 1 else n end as n,", 1)
-        return Text(f"update an.t as t set n = n + 1 where {where}", f"select {new} from plain as t")
+        return Text(
+            f"update an.t as t set n = n + 1 where {where}", f"select {new} from plain as t"
+        )
     if kind == "merge":
         head = f"merge into an.t as t using (select 1 as k) as q on {where}"
         return Text(f"{head} when matched then delete", kept)
@@ -212,7 +221,9 @@ def all_choices(spark):
 @given(data=st.data())
 def test_random_statements_under_each_setting(spark, tmp_path_factory, all_choices, data):
     key, value = data.draw(st.sampled_from(all_choices))
-    check(spark, tmp_path_factory, {key: value}, [data.draw(statements()) for _ in range(STATEMENTS)])
+    check(
+        spark, tmp_path_factory, {key: value}, [data.draw(statements()) for _ in range(STATEMENTS)]
+    )
 
 
 @examples(6)
@@ -246,7 +257,11 @@ def difference(wanted, found, settings):
         return "" if named or isinstance(wanted, Exception) else f"refused: {found}"
     if isinstance(wanted, Exception):
         return f"Spark refuses: {str(wanted)[:300]}; here {found}"
-    return "" if wanted == found else f"{sorted(set(wanted) - set(found))}\n{sorted(set(found) - set(wanted))}"
+    return (
+        ""
+        if wanted == found
+        else f"{sorted(set(wanted) - set(found))}\n{sorted(set(found) - set(wanted))}"
+    )
 
 
 def is_so_by_default(spark, folders, text, wanted, found):

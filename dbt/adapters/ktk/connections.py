@@ -31,7 +31,7 @@ from dbt.adapters.ktk.session.sessions import Sessions
 from dbt.adapters.ktk.session.spark_message import missing_hint
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
-from ktk_engine.sql.statement import Statement, read_statement
+from ktk_engine.sql.statement import Statement
 from ktk_engine.sql.token import split_statements
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
@@ -80,7 +80,7 @@ class KtkCursor:
             return
         for text in split_statements(sql):
             self.close()
-            self._run(read_statement(self._sessions.portable(text)))
+            self._run(self._sessions.read(text))
 
     def _run(self, statement: Statement) -> None:
         """Run one statement; of several, only the last one's rows can be fetched."""

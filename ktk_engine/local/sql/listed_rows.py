@@ -12,8 +12,8 @@ from sqlglot import exp
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.local.sql.expressions import only, refuse
 from ktk_engine.local.sql.generic_test_sql import failing_query
-from ktk_engine.sql.token import simplified
 from ktk_engine.local.sql.rows import Computed, Rows
+from ktk_engine.sql.token import simplified
 
 
 def without_from(select: exp.Select) -> Rows:

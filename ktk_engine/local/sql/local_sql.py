@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from ktk_engine.conditions.parse import readable
+from ktk_engine.conditions.parse import check_readable
 from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.local.merge_run import arrow_limits
 from ktk_engine.local.sql.expressions import (
@@ -89,9 +89,12 @@ class LocalSql:
 
     def _parsed(self, sql: str) -> exp.Select:
         try:
-            return parse_query(readable(sql, self.dialect))
+            check_readable(sql, self.dialect)
+            if not self.dialect.is_ansi:
+                raise ConditionError("Spark is not in ANSI mode")
         except ConditionError as error:
             raise LocalEngineError(str(error)) from error
+        return parse_query(self.dialect.in_default(sql))
 
     def _one_row(self, select: exp.Select) -> Answer:
         for item in select.expressions:

@@ -91,7 +91,10 @@ class _Reading:
     """The scopes of one query, outer ones first."""
 
     def __init__(
-        self, known: Mapping[str, pa.Schema], folded: Mapping[str, Mapping[str, str]], dialect: Dialect
+        self,
+        known: Mapping[str, pa.Schema],
+        folded: Mapping[str, Mapping[str, str]],
+        dialect: Dialect,
     ) -> None:
         self._known = known
         self._folded = folded

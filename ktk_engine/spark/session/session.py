@@ -27,10 +27,10 @@ from ktk_engine.spark.session.process_state import (
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.worker_daemon import worker_daemon
 from ktk_engine.spark.session.worker_sockets import worker_sockets
-from ktk_engine.sql.dialect import DEFAULT, Dialect, has_open_literals
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 # What users may override by settings; the reasons are in docs/spark.md.
 DEFAULT_SETTINGS: Mapping[str, str] = {
@@ -143,10 +143,16 @@ def dialect_of(session: SparkSession) -> Dialect:
     return Dialect.of(client_of(session).settings_of_text())
 
 
-def stored_text(session: SparkSession, sql: str) -> str:
-    """Give a text of a store, which is in the default dialect, as a session reads it."""
-    is_open = has_open_literals(sql) and dialect_of(session).is_other_text
-    return DEFAULT.portable(sql) if is_open else sql
+def text_for(session: SparkSession, sql: str) -> str:
+    """Give a text of the default dialect as a session reads it."""
+    return dialect_of(session).for_spark(sql) if has_open_literals(sql) else sql
+
+
+def expression(session: SparkSession, sql: str) -> Column:
+    """Read an SQL expression of the default dialect."""
+    from pyspark.sql import functions as F
+
+    return F.expr(f"({text_for(session, sql)}\n)")  # the line break ends a trailing comment
 
 
 def new_session(session: SparkSession) -> SparkSession:

@@ -19,16 +19,21 @@ from ktk_engine.conditions.condition import (
     conjunction,
     conjuncts,
 )
-from ktk_engine.conditions.parse import parse_expression, read_condition, readable, sql_conjuncts
+from ktk_engine.conditions.parse import (
+    check_readable,
+    parse_expression,
+    read_condition,
+    sql_conjuncts,
+)
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.statement.usage import read_usage
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of
+from ktk_engine.spark.session.session import dialect_of, expression
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.write.changed_rows import expression, where_any
+from ktk_engine.spark.write.changed_rows import where_any
 from ktk_engine.sql.dialect import Dialect
 
 if TYPE_CHECKING:
@@ -62,7 +67,9 @@ class Narrowing:
         if not all(self.conditions):
             return True
         rows = self.over(empty_frame(scanner.session, spark_schema(schema)))
-        counts = [F.count_if(expression(condition)) for condition in self.conditions]
+        counts = [
+            F.count_if(expression(scanner.session, condition)) for condition in self.conditions
+        ]
         try:  # an aggregate refuses random conditions, a filter only invalid ones
             return bool(rows.agg(*counts).schema)
         except AnalysisException:
@@ -103,6 +110,7 @@ def _read(narrowing: Narrowing, schema: pa.Schema, dialect: Dialect) -> Conditio
 def _conjuncts_of(condition: str, dialect: Dialect) -> list[Any]:
     """Give the parts of a condition; none if it is unreadable."""
     try:
-        return sql_conjuncts(parse_expression(readable(condition, dialect)))
+        check_readable(condition, dialect)
+        return sql_conjuncts(parse_expression(condition))
     except ConditionError:
         return []

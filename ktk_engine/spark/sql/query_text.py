@@ -46,7 +46,7 @@ class QueryText:
     ) -> dict[str, Usage]:
         """Find what a query needs of known relations; see `query_usages`.
 
-        `dialect` is that of the session; the text is portable.
+        `dialect` is that of the session; the text is in the default one.
         """
         try:
             if _PIPE in text or LEFT_TO_SPARK.search(text):

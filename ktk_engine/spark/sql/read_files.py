@@ -21,6 +21,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
+from ktk_engine.spark.session.session import text_for
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
@@ -154,7 +155,7 @@ def _with_decoded_folders(frame: DataFrame) -> DataFrame:
         else quote_identifier(field.name)
         for field in frame.schema.fields
     ]
-    return frame.selectExpr(*chosen)
+    return frame.selectExpr(*(text_for(frame.sparkSession, text) for text in chosen))
 
 
 def _value_of_folder(name: str) -> str:

@@ -36,7 +36,7 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of, stored_text
+from ktk_engine.spark.session.session import dialect_of, text_for
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
@@ -94,10 +94,10 @@ class SqlSession:
         already.
         """
         if isinstance(statement, str):
-            statement = read_statement(self.portable(statement))
+            statement = self.read(statement)
         self._drop_unused()
         with self._showing(statement):
-            frame = self.session.sql(self._binding().plan(statement, args), args)
+            frame = self.spark_sql(self._binding().plan(statement, args), args)
         self._keep_views_for(frame)
         if statement.creates:
             self._temporary[statement.creates.key] = statement
@@ -115,12 +115,13 @@ class SqlSession:
             weakref.finalize(frame._plan, self._unused.extend, self._views)
             self._views = []
 
-    def schema_of(self, query: str) -> StructType:
+    def schema_of(self, query: str | Statement) -> StructType:
         """Give the columns of a query without computing it."""
-        binding, statement = self._binding(), read_statement(self.portable(query))
+        statement = self.read(query) if isinstance(query, str) else query
+        binding = self._binding()
         marking = replace(binding, places=binding.places.marking())
         with self._showing(statement):
-            return self.session.sql(marking.bind(statement)).schema
+            return self.spark_sql(marking.bind(statement)).schema
 
     @contextmanager
     def noting_reads(self) -> Iterator[list[Read]]:
@@ -144,7 +145,7 @@ class SqlSession:
         try:
             yield
         except ParseException:
-            client_of(self.session).check_syntax(statement.sql)
+            client_of(self.session).check_syntax(text_for(self.session, statement.sql))
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
@@ -176,19 +177,21 @@ class SqlSession:
         """What text means in this session now."""
         return dialect_of(self.session)
 
-    def portable(self, sql: str) -> str:
-        """Give a text of this session as it means the same in every session."""
-        return self.dialect.in_default(sql) if has_open_literals(sql) else sql
+    def read(self, sql: str) -> Statement:
+        """Read a person's statement; what comes of it is in the default dialect."""
+        return read_statement(self.dialect.in_default(sql) if has_open_literals(sql) else sql)
 
-    def portable_query(self, query: str) -> str:
-        """Give the query of a view as it means the same in every session and schema.
+    def spark_sql(self, sql: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+        """Let Spark run a text of the default dialect."""
+        return self.session.sql(text_for(self.session, sql), args)
+
+    def complete_query(self, query: Statement) -> str:
+        """Give the query of a view with a schema before each name that has none.
 
         Raises a `ConfigurationError` if it reads a temporary view.
         """
-        sql = self.portable(query)
-        references = read_statement(sql).references
         schemas: dict[Reference, str] = {}
-        for reference in references:
+        for reference in query.references:
             name = self.completed(reference.parts)
             if self.is_temporary(name):
                 raise ConfigurationError(
@@ -197,7 +200,7 @@ class SqlSession:
                 )
             if len(name) > len(reference.parts):
                 schemas[reference] = name[0]
-        return qualify(sql, schemas)
+        return qualify(query.sql, schemas)
 
     def completed(self, parts: Name) -> Name:
         """Add the current schema to a name without one, unless it is a view of this session."""
@@ -391,13 +394,13 @@ class _Binding:
             bound = replace(self, places=marking, _texts=views).bind(query)
             self.places.learn_from_text(marking, bound, views)
             return
-        frame = session.sql(replace(self, places=marking).bind(query), args)
+        frame = self.owner.spark_sql(replace(self, places=marking).bind(query), args)
         self.places.learn(marking, *client.optimized_plan(frame))
 
     def _query(self, view: ViewDocument) -> Statement:
         """The query of a view."""
         if view.sql not in self._parsed:
-            self._parsed[view.sql] = read_statement(stored_text(self.owner.session, view.sql))
+            self._parsed[view.sql] = read_statement(view.sql)
         return self._parsed[view.sql]
 
     def _register(
@@ -438,7 +441,7 @@ class _Binding:
         if self._texts is not None:
             return self._texts.view(bound)
         lasting = self.lasting or bool(reader)
-        make = partial(self.owner.session.sql, bound)
+        make = partial(self.owner.spark_sql, bound)
         return self.owner.register(name, "", make, lasting=lasting)
 
     def _register_planned(

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
-from ktk_engine.spark.session.session import stored_text
+from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.write.aggregate import aggregate
 
 if TYPE_CHECKING:
@@ -44,5 +44,4 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rows: DataFrame, rule: str) -> Column:
-    # The line break ends a trailing comment of the expression.
-    return ~F.expr(f"({stored_text(rows.sparkSession, rule)}\n)")
+    return ~expression(rows.sparkSession, rule)

@@ -17,32 +17,54 @@ ESCAPES = Dialect(keeps_backslashes=True)
 SCHEMA = pa.schema({"s": pa.string(), "a b": pa.int64(), "N": pa.int64()})
 
 
+BOTH = Dialect(quotes_names=True, keeps_backslashes=True)
+
+
 @pytest.mark.parametrize(
-    ("text", "default", "names", "kept"),
+    ("dialect", "text", "default"),
     [
-        ("a = 'x'", "a = 'x'", "a = 'x'", "a = 'x'"),
-        ('a = "x"', "a =  'x'", "a =  `x`", "a =  'x'"),
-        ('"a""`b" = 1', " 'a\"`b' = 1", ' `a"``b` = 1', " 'a\"\"`b' = 1"),
-        (r"a = 'x\\y'", r"a =  r'x\y'", r"a =  r'x\y'", r"a =  r'x\\y'"),
-        ("like'it''s'", "like r'it' r\"'\" r's'", "like r'it' r\"'\" r's'", "like r'it' r\"''\" r's'"),
-        (r"r'a\b' 'c' -- 'x\y'", *[r"r'a\b' 'c' -- 'x\y'"] * 3),
-        (r"s = '${x}\n'", *[r"s = '${x}\n'"] * 3),
+        (QUOTES, 'a = "x"', "a = `x`"),
+        (QUOTES, '"a""`b" = 1', '`a"``b` = 1'),
+        (QUOTES, r"a = 'x\\y'", r"a = 'x\\y'"),
+        (ESCAPES, 'a = "x"', "a = 'x'"),
+        (ESCAPES, r"a = 'x\\y'", r"a = 'x\\\\y'"),
+        (ESCAPES, r"a = 'x\'y'", r"a = 'x\\\'y'"),
+        (ESCAPES, "like'it''s'", r"like 'it\'\'s'"),
+        (ESCAPES, r"s = '${x}\n'", r"s = '${x}\n'"),
+        (BOTH, r"""a = 'x' -- 'x\y' "z" """, r"""a = 'x' -- 'x\y' "z" """),
     ],
-)  # fmt: skip
-def test_a_portable_text_means_the_same_in_every_dialect(text, default, names, kept):
-    for dialect, wanted in ((DEFAULT, default), (QUOTES, names), (ESCAPES, kept)):
-        found = dialect.portable(text)
-        assert found.split() == wanted.split()
-        assert {each.portable(found) for each in (DEFAULT, QUOTES, ESCAPES)} == {found}
+)
+def test_a_text_is_read_in_the_default_dialect_and_spark_gets_it_back(dialect, text, default):
+    found = dialect.in_default(text)
+    assert found.split() == default.split()
+    back = dialect.for_spark(found)
+    assert dialect.in_default(back).split() == default.split()
+    assert DEFAULT.in_default(text) == DEFAULT.for_spark(text) == text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "it's", "\\", "a\\'b", "'", '"', "'\"'", "${env:HOME}", "$${x}$", "\n\t\0'", "%\\%"]
+    ("dialect", "text", "sparks"),
+    [
+        (QUOTES, 's = "x"', "s = 'x'"),
+        (QUOTES, r"s = 'it\'s'", r"s = 'it\'s'"),
+        (ESCAPES, r"s = 'a\\b'", r"s = 'a\b'"),
+        (ESCAPES, r"s = r'a\b'", r"s = 'a\b'"),
+        (ESCAPES, r"s = 'it\'s'", """s = "it's" """),
+        (BOTH, r"s = 'it\'s'", "s = cast(X'69742773' as string)"),
+        (ESCAPES, r"s = 'a\\'", "s = cast(X'615c' as string)"),
+    ],
 )
-def test_a_quoted_text_needs_no_escapes(text):
+def test_spark_gets_a_stored_text_in_its_dialect(dialect, text, sparks):
+    assert dialect.for_spark(text).split() == sparks.split()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "it's", "\\", "a\\'b", "'", '"', "'\"'", "${env:HOME}", "$${x}$", "\n\0'", "%\\%"]
+)
+def test_a_quoted_text_is_read_back(text):
     written = quote_text(text)
     assert text_of(written, tokenize(written)) == text
-    assert "${" not in written
+    assert "${" not in written  # Spark would replace it
     found = parse_condition(f"s = {written}", SCHEMA)
     assert found == comparison("s", pa.string(), "=", text)
     assert parse_condition(to_sql(found), SCHEMA) == found
@@ -76,7 +98,8 @@ def test_literals_reach_sqlglot_in_one_spelling(sql, wanted):
     ],
 )
 def test_a_condition_is_read_in_its_dialect(dialect, sql, same):
-    assert parse_condition(sql, SCHEMA, dialect=dialect) == parse_condition(same, SCHEMA)
+    found = parse_condition(dialect.in_default(sql), SCHEMA, dialect=dialect)
+    assert found == parse_condition(same, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +107,7 @@ def test_a_condition_is_read_in_its_dialect(dialect, sql, same):
     [
         (QUOTES, 's = "x"', "x"),
         (Dialect(is_case_sensitive=True), "n = 1", "Unknown column `n`"),
+        (Dialect(is_ansi=False), "`a b` in ('1', '2')", "outside of ANSI mode"),
         (Dialect(is_sparks=True), "s = '${x}'", "Only Spark knows"),
         (Dialect(is_sparks=True), "N < " + "9" * 39, "Only Spark knows"),
         (Dialect(others=("spark.sql.legacy.x",)), "s = 'x'", "spark.sql.legacy.x decides"),
@@ -91,7 +115,7 @@ def test_a_condition_is_read_in_its_dialect(dialect, sql, same):
 )
 def test_what_only_spark_knows_is_left_to_it(dialect, sql, problem):
     with pytest.raises(ConditionError, match=problem):
-        parse_condition(sql, SCHEMA, dialect=dialect)
+        parse_condition(dialect.in_default(sql), SCHEMA, dialect=dialect)
 
 
 def test_settings_become_a_dialect():
@@ -104,7 +128,7 @@ def test_settings_become_a_dialect():
         "spark.sql.legacy.timeParserPolicy": "LEGACY",
         "spark.sql.shuffle.partitions": "2",
     }
-    assert Dialect.of(settings) == Dialect("Europe/Berlin", True, True, True, True)
+    assert Dialect.of(settings) == Dialect("Europe/Berlin", True, True, True, True, True)
     without_ansi = Dialect.of({**settings, "spark.sql.ansi.enabled": "false"})
     assert not without_ansi.quotes_names
     unknown = Dialect.of({"spark.sql.legacy.new": "1", "spark.sql.storeAssignmentPolicy": "LEGACY"})
@@ -119,9 +143,7 @@ def test_a_refusal_repeats_the_beginning_of_a_long_text():
     assert len(str(error.value)) < 800
 
 
-@pytest.mark.parametrize(
-    "sql", ["N = cast('5\u3000' as int)", "N = cast('5\x7f' as int)"]
-)
+@pytest.mark.parametrize("sql", ["N = cast('5\u3000' as int)", "N = cast('5\x7f' as int)"])
 def test_what_spark_refuses_or_reads_otherwise_is_refused(sql):
     with pytest.raises(ConditionError):
         parse_condition(sql, SCHEMA)

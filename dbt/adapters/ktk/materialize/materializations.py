@@ -18,6 +18,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.config.constraints import check_lengths
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
@@ -49,6 +50,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.ownership import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
@@ -312,8 +314,8 @@ class Materializations(CubeOfRun):
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
             session = self.connections.sessions.current()
-            sql = session.portable_query(sql)
-            found = session.schema_of(sql)
+            sql = session.complete_query(session.read(sql))
+            found = session.schema_of(read_statement(sql))
             check_view_columns(str(relation), found.names)
             if config.contract:
                 validate_view(str(relation), arrow_schema(found), config.declared, True)

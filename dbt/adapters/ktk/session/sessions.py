@@ -23,6 +23,7 @@ from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.sql.dialect import Dialect
+from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -145,11 +146,11 @@ class Sessions:
             known = self.current()
         return Dialect.of(self._settings) if known is None else known.dialect
 
-    def portable(self, sql: str) -> str:
-        """Give a statement as it means the same in every session; see `Dialect.portable`."""
+    def read(self, sql: str) -> Statement:
+        """Read a statement of the calling thread, whose settings say what it means."""
         if self.started:
-            return self.current().portable(sql)
-        return Dialect.of(self._settings).in_default(sql)
+            return self.current().read(sql)
+        return read_statement(Dialect.of(self._settings).in_default(sql))
 
     @contextmanager
     def working(self, work: CancellableTask) -> Iterator[None]:
