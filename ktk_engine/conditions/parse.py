@@ -359,9 +359,9 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
         known = scope.lists.get(first.name, many_values(first, scope.parameters))
         if known is not None:
             return literal.is_in(column, t, _long_list(column, first, known, scope))
-    if not scope.dialect.is_ansi and not pat.is_string(normalize(t)):
-        if any(isinstance(sql_value(item), Text) for item in node.expressions):
-            _refuse(node, "compares texts outside of ANSI mode")
+    as_texts = not scope.dialect.is_ansi and not pat.is_string(normalize(t))
+    if as_texts and any(isinstance(sql_value(item), Text) for item in node.expressions):
+        _refuse(node, "compares texts outside of ANSI mode")
     values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")

@@ -217,7 +217,8 @@ def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
         result = _cast_other(target, value)
     if result is None:
         raise ConditionError(
-            f"`{shortened(node.sql(dialect='spark'))}` would change the value: write a {name} literal"
+            f"`{shortened(node.sql(dialect='spark'))}` would change the value: write a {name} "
+            "literal"
         )
     return result
 
@@ -271,8 +272,8 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
         match = _TIMESTAMP.fullmatch(value.text.strip(_BLANKS))
         if target.tz is None and match is not None and match[_ZONE]:
             raise ConditionError(
-                f"'{shortened(value.text)}' has a time zone, which Spark ignores in a timestamp_ntz: leave it "
-                "out, or write a timestamp"
+                f"'{shortened(value.text)}' has a time zone, which Spark ignores in a "
+                "timestamp_ntz: leave it out, or write a timestamp"
             )
         return Instant(value.text)
     if pat.is_time(target):

@@ -82,8 +82,9 @@ def _target(command: CreateTable) -> Target:
     for column in command.columns:
         if column.type.lower().startswith("char") and length_limit(column.type) is not None:
             raise ConfigurationError(
-                f"{schema}.{name}, column `{column.name}`: Spark fills a {column.type} with blanks, "
-                f"and columns here have none. Write var{column.type} or string. Nothing was done."
+                f"{schema}.{name}, column `{column.name}`: Spark fills a {column.type} with "
+                f"blanks, and columns here have none. Write var{column.type} or string. "
+                "Nothing was done."
             )
         if (limit := length_constraint(column.name, column.type)) is not None:
             constraints.append(limit)

@@ -155,8 +155,8 @@ class _Where:
             return parse_condition(self.text, schema, qualifier=self.alias, dialect=dialect)
         except ConditionError as error:
             raise ConfigurationError(
-                f"{self.clause} {shortened(self.text)}: {error}. Compare columns with literals, or delete "
-                "the rows in a statement of its own."
+                f"{self.clause} {shortened(self.text)}: {error}. Compare columns with literals, "
+                "or delete the rows in a statement of its own."
             ) from error
 
     def has_files(self, store: ObjectStore, snapshot: Snapshot, dialect: Dialect) -> bool:

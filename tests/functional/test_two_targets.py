@@ -40,7 +40,7 @@ def test_settings_of_one_target_do_not_hold_for_another(tmp_path):
     outputs = {"berlin": berlin, "plain": {**common, "schema": "plain"}}
     profiles = {"p": {"target": "plain", "outputs": outputs}}
     (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profiles))
-    (tmp_path / "dbt_project.yml").write_text("name: p\nprofile: p\nversion: '1'\n")
+    (tmp_path / "dbt_project.yml").write_text("name: p\nprofile: p\nversion: 1.0.0\n")
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "m.sql").write_text("{{ config(materialized='table') }}" + MODEL)
     targets = ["berlin", "plain", "berlin", "plain"]
@@ -49,5 +49,7 @@ def test_settings_of_one_target_do_not_hold_for_another(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     for schema, wanted in WANTED.items():
-        (row,) = Store(str(tmp_path / "warehouse" / schema)).table("m").query().to_arrow().to_pylist()
+        (row,) = (
+            Store(str(tmp_path / "warehouse" / schema)).table("m").query().to_arrow().to_pylist()
+        )
         assert row == {**wanted, "target": schema}

@@ -1,4 +1,4 @@
-"""Under each setting that decides what text means, statements do what plain Spark does, or are refused."""
+"""Under each setting of text, statements do what plain Spark does, or are refused by name."""
 
 from __future__ import annotations
 
@@ -52,15 +52,19 @@ ROWS = pa.table(
         "z": instants([h % 3 for h in range(12)]),
     }
 )
-TEXTS = ("'a'", r"'a\\b'", r"'a\b'", r"r'a\b'", "'it''s'", r"'it\'s'", '"s"', '"a"', "'A'", "''",
-         r"'\101'", "'i' 't\\'s'", "'${x}'", "'5'", r"'x\"y'", '"p"', "'x'", "cast('a' as char(3))")  # fmt: skip
-NUMBERS = ("1", "2.0", "5e0", "1.5", "'5'", "' 5 '", "'x'", "3000000000", "123456789.125", "2L", "-1", "0.5D", "1e1", "10BD", "cast('5' as int)",
-           "cast(1.5 as decimal(3,1))", "cast('x' as int)", "null", "1.5000000000000000000000000000000001")  # fmt: skip
+TEXTS = ("'a'", r"'a\\b'", r"'a\b'", r"r'a\b'", "'it''s'", r"'it\'s'", '"s"', '"a"', "'A'",
+         "''", r"'\101'", "'i' 't\\'s'", "'${x}'", "'5'", r"'x\"y'", '"p"', "'x'",
+         "cast('a' as char(3))")  # fmt: skip
+NUMBERS = ("1", "2.0", "5e0", "1.5", "'5'", "' 5 '", "'x'", "3000000000", "123456789.125", "2L",
+           "-1", "0.5D", "1e1", "10BD", "cast('5' as int)", "cast(1.5 as decimal(3,1))",
+           "cast('x' as int)", "null", "1.5000000000000000000000000000000001")  # fmt: skip
 TIMES = ("'2024-01-01'", "timestamp '2024-01-01 03:00:00'", "date '2024-01-02'", "'2024-1-1'",
-         "timestamp '2024-01-01 01:00:00+01:00'", "'2024-01-01 05:00:00'", "timestamp_ntz '2024-01-01 02:00:00'",
-         "'2024-01-01T00:00:00Z'", "'garbage'", "timestamp '2023-12-31 18:00:00'")  # fmt: skip
+         "timestamp '2024-01-01 01:00:00+01:00'", "'2024-01-01 05:00:00'",
+         "timestamp_ntz '2024-01-01 02:00:00'", "'2024-01-01T00:00:00Z'", "'garbage'",
+         "timestamp '2023-12-31 18:00:00'")  # fmt: skip
 OPERATORS = ("=", "<", ">=", "<>", "<=>", "!=")
-KINDS = {"s": TEXTS, "p": TEXTS, "n": NUMBERS, "d": NUMBERS, "f": NUMBERS, "day": TIMES, "at": TIMES, "z": TIMES}  # fmt: skip
+KINDS = {**dict.fromkeys("sp", TEXTS), **dict.fromkeys("ndf", NUMBERS)}
+KINDS |= dict.fromkeys(("day", "at", "z"), TIMES)
 NAMES = {"s": ("s", "S", "`s`", "t.s"), "p": ("p", '"p"', "P"), "n": ("n", "N", '"n"')}
 COLUMNS = ROWS.column_names
 PATTERNS = (r"'a\\\\%'", r"'a\%'", "'a%'", "'_'", r"'%\\b'", '"a%"', r"r'a\\%'")
@@ -184,7 +188,8 @@ def statements(draw):
         return Text(query, f"select * from plain as t where {where}", True)
     if kind == "view":
         query = f"create or replace view an.v as select * from an.t as t where {where}"
-        return Text(f"{query}; select {SHOWN} from an.v", f"select * from plain as t where {where}", True)  # fmt: skip
+        plain = f"select * from plain as t where {where}"
+        return Text(f"{query}; select {SHOWN} from an.v", plain, True)
     if kind == "delete":
         return Text(f"delete from an.t as t where {where}", kept)
     if kind == "update":

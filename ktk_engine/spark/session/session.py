@@ -131,7 +131,7 @@ def start_session(
             silence_what_nobody_needs()
             quiet = _LOG_LEVEL not in os.environ
             start_gateway(chosen, scratch, (tell or _print_line) if quiet else None)
-            # Not as options of the builder: each later session would have them, see `forget_settings`.
+            # As options of the builder, all later sessions would have them (`forget_settings`).
             SparkContext.getOrCreate(SparkConf().setAll(list(chosen.items())))
             return SparkSession.builder.getOrCreate()
         except (OSError, RuntimeError) as error:
