@@ -28,7 +28,8 @@ def start(spark, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["insert overwrite an.zp partition (z = timestamp '2025-01-01 01:00:00') if not exists select 9",
+    ["insert overwrite an.zp partition (z = timestamp '2025-01-01 01:00:00') if not exists"
+     " select 9",
      "insert overwrite an.zp partition (z = '2025-01-01 01:00:00') if not exists select 9",
      "delete from an.zp where z = timestamp '2025-01-01 00:00:00'",
      "delete from an.zp where z in ('2025-01-01', '2025-01-02')",
@@ -54,9 +55,7 @@ def test_names_in_double_quotes(start):
     assert session.rows('select count(*) from "an"."w" where p = "p"') == [(3,)]
     session.run('create view an.v as select "p" as "a b" from an.w where q = \'y\'')
     session.run("""delete from "an".w where p = "p" and "q" = 'x'""")
-    assert session.rows("select * from an.w") == [("y", "b")] or session.rows(
-        "select q, p from an.w"
-    ) == [("y", "b")]
+    assert session.rows("select q, p from an.w") == [("y", "b")]
     session.run("reset spark.sql.ansi.doubleQuotedIdentifiers")
     assert session.rows("select `a b` from an.v") == [("b",)]
     assert session.rows('select "p"') == [("p",)]
@@ -81,7 +80,8 @@ def test_letter_case(start):
     session = start({"spark.sql.caseSensitive": "true"})
     session.run("create table an.t (a int, b int); insert into an.t (b, a) values (1, 2)")
     for text in ("delete from an.t where A = 2", "update an.t set A = 1", "select A from an.t",
-                 "insert into an.t (A, b) values (1, 2)", "delete from an.t where T.a = 2"):  # fmt: skip
+                 "insert into an.t (A, b) values (1, 2)",
+                 "delete from an.t where T.a = 2"):  # fmt: skip
         with pytest.raises((KtkError, PySparkException)):
             session.run(text)
     session.run("update an.t set a = 3 where b = 1")
@@ -91,9 +91,10 @@ def test_letter_case(start):
 def test_a_value_that_does_not_fit_is_an_error_outside_of_ansi_mode(start):
     session = start({"spark.sql.ansi.enabled": "false"})
     session.run("create table an.t (n tinyint, d date); insert into an.t values (1, '2024-01-01')")
+    merge = "merge into an.t using (select 1 as k) on n = k when matched then update set"
     for text in ("insert into an.t (n) values (300)", "insert into an.t (d) values ('x')",
                  "update an.t set n = 300", "update an.t set d = 'x'",
-                 "merge into an.t using (select 1 as k) on n = k when matched then update set n = 999"):  # fmt: skip
+                 f"{merge} n = 999"):  # fmt: skip
         with pytest.raises((KtkError, PySparkException)):
             session.run(text)
     assert session.rows("select n from an.t where cast('x' as int) is null") == [(1,)]
@@ -109,8 +110,10 @@ def test_settings_that_are_not_known_refuse_writes_by_name(start, setting):
     session.run("create table an.t (a int); insert into an.t values (1)")
     value = {"storeAssignmentPolicy": "LEGACY", "timestampType": "TIMESTAMP_NTZ"}
     session.run(f"set {setting} = {value.get(setting.rsplit('.', 1)[-1], 'true')}")
-    for text in ("delete from an.t", "update an.t set a = 2", "insert into an.t values (2)",
-                 "merge into an.t using an.t as s on false when not matched then insert *"):  # fmt: skip
+    for text in ("delete from an.t", "update an.t set a = 2",
+                 "insert into an.t values (2)",
+                 "merge into an.t using an.t as s on false when not matched then"
+                 " insert *"):  # fmt: skip
         with pytest.raises(KtkError, match=setting):
             session.run(text)
     assert session.rows("select a from an.t") == [(1,)]

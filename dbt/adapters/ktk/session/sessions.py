@@ -22,7 +22,7 @@ from ktk_engine.progress import heartbeat, watching
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.session.metastore import has_metastore
-from ktk_engine.sql.dialect import Dialect
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.warehouse import Warehouse
 
@@ -148,9 +148,10 @@ class Sessions:
 
     def read(self, sql: str) -> Statement:
         """Read a statement of the calling thread, whose settings say what it means."""
-        if self.started:
-            return self.current().read(sql)
-        return read_statement(Dialect.of(self._settings).in_default(sql))
+        if has_open_literals(sql):
+            dialect = self.current().dialect if self.started else Dialect.of(self._settings)
+            sql = dialect.in_default(sql)
+        return read_statement(sql)
 
     @contextmanager
     def working(self, work: CancellableTask) -> Iterator[None]:
