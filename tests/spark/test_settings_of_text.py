@@ -129,7 +129,7 @@ class Session:
         filled.write.partitionBy("p", "z").saveAsTable("plain_t")
         try:
             self.plain.sql(statement.plain)
-            return shown(plain.sql(f"select {SHOWN} from plain_t").collect())
+            return shown(self.plain.sql(f"select {SHOWN} from plain_t").collect())
         finally:
             plain.sql("drop table plain_t")
 
