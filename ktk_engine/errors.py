@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Self
 
-from ktk_engine.messages import Message, Remedy, Voice
+from ktk_engine.messages import Message, Remedy, Voice, printable
 
 # A scheme, then `user@`, or `user:secret@` whose secret may contain slashes; a port is no secret.
 _USERINFO = re.compile(
@@ -31,6 +31,10 @@ def without_secrets(text: str) -> str:
     return _QUERY.sub(r"\1?***", _USERINFO.sub(_masked, text))
 
 
+def _shown(text: str) -> str:
+    return printable(without_secrets(text))
+
+
 def _masked(match: re.Match[str]) -> str:
     scheme, slashes, user = match.groups()
     if scheme.lower() == "file" or (scheme.lower() in _CONTAINERS and ":" not in user):
@@ -39,7 +43,9 @@ def _masked(match: re.Match[str]) -> str:
 
 
 class KtkError(Exception):
-    """Base class of every error that this library raises on purpose; shows no secret of a URL.
+    """Base class of every error that this library raises on purpose.
+
+    It shows no secret of a URL and no control character.
 
     Attributes:
         message: what it says, with its remedies as data.
@@ -50,7 +56,7 @@ class KtkError(Exception):
 
     def __init__(self, message: object = "", *rest: object) -> None:
         parts = message.parts if isinstance(message, Message) else (str(message),)
-        self.message = Message(*(without_secrets(p) if isinstance(p, str) else p for p in parts))
+        self.message = Message(*(_shown(p) if isinstance(p, str) else p for p in parts))
         super().__init__(str(self.message), *rest)
 
     def with_message(self, message: object) -> Self:
@@ -173,11 +179,18 @@ class ForeignWriterError(KtkError):
     """Another program changed a dataset behind the log, so writing is refused."""
 
 
-class ForeignWriterWarning(UserWarning):
+class _StoreWarning(UserWarning):
+    """A warning about what others have stored; shows no control character."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+class ForeignWriterWarning(_StoreWarning):
     """Another program changed a dataset behind the log; reads return what the log has."""
 
 
-class SourceWarning(UserWarning):
+class SourceWarning(_StoreWarning):
     """Files of a source differ in their columns; the warning says which are read."""
 
 

@@ -8,8 +8,12 @@ line's in `ktk_engine.cli`, dbt's in the adapter.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
+
+# Control characters, which a terminal obeys, and those that change the direction of what follows.
+_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
 Voice = Mapping[str, str]
 """The words for each kind of remedy, with its arguments in braces; see `PYTHON` for the kinds."""
@@ -44,7 +48,7 @@ class Remedy:
 
     def said(self, voice: Voice) -> str:
         """Give it in a voice, or in Python's if that lacks this kind."""
-        return voice.get(self.kind, PYTHON[self.kind]).format_map(self.arguments)
+        return printable(voice.get(self.kind, PYTHON[self.kind]).format_map(self.arguments))
 
     def __str__(self) -> str:
         return self.said(PYTHON)
@@ -132,6 +136,15 @@ def spoken(text: object, voice: Voice) -> str:
     return text.said(voice) if isinstance(text, Spoken) else str(text)
 
 
+def printable(text: str) -> str:
+    r"""Write control characters of names and values as `\u001b`, so that no terminal obeys them."""
+    return text if text.isprintable() else _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
 def _flat(parts: tuple[object, ...]) -> list[object]:
     found: list[object] = []
     for part in parts:
@@ -187,6 +200,11 @@ PYTHON: Voice = {
     "predicate": "the predicate",
     "location": "the source's location",
     "ignore_folders": "the option recursiveFileLookup",
+    "only_files": "the option pathGlobFilter, for instance *.{ending}",
+    "whole_documents": "the option multiLine",
+    "separator": "the option sep, here {mark!r}",
+    "encoding": "the option encoding",
+    "read_dataset": "by Store({store!r}), as {dataset}",
     # Where rows are requested.
     "answer_here": 'engine="local"',
     "ask_spark": 'engine="spark"',
@@ -274,4 +292,7 @@ PYTHON: Voice = {
     "literals.",
     "returned": "The function",
     "unstaged": "outside of a staged run",
+    # What others have stored.
+    "trust": "If you trust it, name it: Trust(stores=[{address!r}]).",
+    "no_view": "Store its rows in a table instead.",
 }

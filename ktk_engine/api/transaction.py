@@ -13,8 +13,8 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.cube_changes import (
     append_rows,
     build_cube,
-    check_partitioned_by,
-    datasets_with,
+    choose_datasets,
+    choose_partitioned_by,
     delete_cells,
     drop_datasets,
     extend_cube,
@@ -46,12 +46,13 @@ class Transaction:
 
     def __repr__(self) -> str:
         """Show the cube and the version that it started from."""
-        return f"Transaction({self._name!r}, version={self._staging.base.version})"
+        return f"Transaction({self._name!r}, version={self._staging.transaction.base.version})"
 
     @property
     def committed(self) -> State | None:
         """The cube after the commit; None before it, or where only the store can tell."""
-        return self._staging.done.state if self._staging.done else None
+        done = self._staging.transaction.committed
+        return done.state if done else None
 
     def extend(
         self,
@@ -98,7 +99,7 @@ class Transaction:
         bound = bind(where, parameters)
         condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
         named = None if datasets is None else names_of("datasets", datasets)
-        names = datasets_with(state, condition) if named is None else named
+        names = choose_datasets(self._staging, condition) if named is None else named
         delete_cells(self._staging, condition, names, self._store._known)
 
     def remove_partitions(
@@ -111,7 +112,7 @@ class Transaction:
         """Take whole partitions out; see `Cube.remove_partitions`."""
         condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
-        names = check_partitioned_by(self._staging.state, condition, named)
+        names = choose_partitioned_by(self._staging, condition, named)
         delete_cells(self._staging, condition, names, self._store._known)
 
     def drop(self, *datasets: str) -> None:
@@ -120,7 +121,7 @@ class Transaction:
 
     @property
     def _name(self) -> str:
-        return self._staging.base.scope.name
+        return self._staging.transaction.base.scope.name
 
     def _rows(self, datasets: Mapping[str, Frame]) -> dict[str, Rows]:
         return rows_by_dataset(self._name, datasets)

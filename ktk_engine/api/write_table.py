@@ -14,6 +14,7 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.staged_rows import delete_rows, merge_table
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parameters import BoundText
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.target import Target
@@ -64,6 +65,12 @@ def write_table(
     check_user_metadata(name, metadata)
     objects, rows = store._store, rows_of(name, frame)
     check_new_uuid(name)
+    if is_in_cube(name):
+        cube, dataset = split_uuid(name)
+        raise ConsistencyError(
+            f"{name} is the dataset {dataset} of cube {cube}, not a table: write to it with "
+            f"Store.cube({cube!r}), by append, update or extend. Nothing was written."
+        )
     state = resolve(objects, scope_of(name))
     target = _target(objects, state, name, layout, metadata)
     context = WriteContext(python_history())
@@ -88,7 +95,8 @@ def delete_from(
         condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
             delete_rows(staging, name, condition, store._known)
-        return staging.done.state if staging.done else None
+        done = staging.transaction.committed
+        return done.state if done else None
 
     return retry_on_conflict(store._store, scope_of(name), run)
 

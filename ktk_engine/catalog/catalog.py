@@ -18,7 +18,6 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.identifier import Identifier
 
 Kind = Literal["dataset", "view"]
@@ -141,13 +140,6 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
                 )
             )
     return own.joined_with(others)
-
-
-def resolve_place(schema: str, place: str) -> str:
-    """Resolve a schema or an address that a view names against the view's own schema or address."""
-    if not is_store_address(schema) or is_store_address(place):
-        return place
-    return f"{schema.rstrip('/').rpartition('/')[0]}/{place}"
 
 
 def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ktk_engine.catalog.source_address import StoreAddress, parse_address
+from ktk_engine.catalog.source_address import NUMBER, StoreAddress, parse_address
 from ktk_engine.errors import QueryError
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
@@ -46,8 +46,7 @@ def moment_of(
     """
     if version is not None:
         # Spark's clause takes a number or a string; a tag never looks like a number.
-        number = version.isascii() and version.isdecimal()
-        return Moment(version=int(version) if number else version)
+        return Moment(version=int(version) if NUMBER.fullmatch(version) else version)
     if not timestamp:
         return _pinned(parts)
     name, literal = ".".join(parts[-2:]), _LITERAL.fullmatch(timestamp)

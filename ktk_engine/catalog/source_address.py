@@ -7,17 +7,19 @@ name do not clash.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from ktk_engine.store.warehouse import is_store_address
+from ktk_engine.store.trust import is_store_address
 from ktk_engine.types.quote import quote_identifier
 
 FileFormat = Literal["parquet", "csv", "json"]
 FILE_FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 _STORE = "ktk"
 _SAFE = "/:,~"
+NUMBER = re.compile("[0-9]{1,99}")  # of a version; anything else is a tag
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -65,7 +67,7 @@ def parse_address(text: str) -> Address | None:
     if scheme == _STORE:
         given = dict(pairs)
         version = given.get("version", "")
-        number = int(version) if version.isdecimal() else None
+        number = int(version) if NUMBER.fullmatch(version) else None
         return StoreAddress(location, given.get("relation", ""), number or version or None)
     return FileAddress(
         location,

@@ -116,6 +116,7 @@ def change_in(
     ]
     done = _row_changes(decided, counts)
     if not (done.total or stage.changes_layout):
+        stage.left_alone(reach.conditions)
         return None
     if not done.inserted:
         decided = [part for part in decided if part.stored]

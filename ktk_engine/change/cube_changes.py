@@ -69,6 +69,7 @@ def build_cube(
             f"Cube {name} also has {', '.join(left)}, which would not fit a new cube. Build them "
             f"together with it, or drop them first. Nothing was written."
         )
+    staging.transaction.chose(lambda snapshot: True)  # others would not fit a new cube
     indexes = specification.index_columns
     _write_new(staging, specification, rows, partition_on, metadata, indexes)
 
@@ -139,6 +140,16 @@ def delete_cells(
         delete_rows(staging, state.scope.uuid_of(name), condition, known)
 
 
+def choose_datasets(staging: Staging, condition: Condition) -> list[str]:
+    """Choose the datasets whose rows a condition deletes; see `datasets_with`.
+
+    The commit depends on the choice: another dataset with these columns is a conflict.
+    """
+    columns = condition.columns
+    staging.transaction.chose(lambda snapshot: columns <= set(snapshot.schema.names))
+    return datasets_with(staging.state, condition)
+
+
 def datasets_with(state: State, condition: Condition) -> list[str]:
     """The datasets that have all columns of a condition, the seed dataset among them.
 
@@ -156,19 +167,22 @@ def datasets_with(state: State, condition: Condition) -> list[str]:
     return [name for name, item in snapshots.items() if wanted <= set(item.schema.names)]
 
 
-def check_partitioned_by(
-    state: State, condition: Condition, datasets: Collection[str] | None = None
+def choose_partitioned_by(
+    staging: Staging, condition: Condition, datasets: Collection[str] | None = None
 ) -> list[str]:
-    """Check that a condition selects whole partitions, and give the ids of the datasets.
+    """Choose the datasets of which a condition selects whole partitions, and give their ids.
 
-    Without `datasets` it is about all that are partitioned by its columns. Raises a
-    `DatasetNotFoundError`, or a `ConfigurationError` if one of them or the seed dataset is not
-    partitioned by its columns.
+    Without `datasets` it is about all that are partitioned by its columns, and the commit depends
+    on the choice. Raises a `DatasetNotFoundError`, or a `ConfigurationError` if one of them or the
+    seed dataset is not partitioned by its columns.
     """
+    state, columns = staging.state, condition.columns
     check_datasets(state, datasets or ())
+    if datasets is None:
+        staging.transaction.chose(lambda snapshot: columns <= set(snapshot.partition_keys))
     fitting = []
     for name, snapshot in state.snapshots_by_id().items():
-        others = sorted(condition.columns - set(snapshot.partition_keys))
+        others = sorted(columns - set(snapshot.partition_keys))
         if others and (snapshot.is_seed if datasets is None else name in datasets):
             raise ConfigurationError(
                 f"Dataset {snapshot.uuid} is partitioned by "
@@ -195,6 +209,8 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
             f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on: drop them with "
             "it. Nothing was removed."
         )
+    if seeds:  # nothing may come to depend on it meanwhile
+        staging.transaction.chose(lambda snapshot: True)
     for name in names:
         role = role_of(state.scope, snapshots[name])
         staging.change(DatasetChange(snapshots[name].uuid, "remove", None, role=role))

@@ -162,6 +162,7 @@ def _merge_into(
     _check_unique(stage.target, closed, ended, by)
     _check_unique(stage.target, stage.new, added, by)
     if not (ended.row_count or added.row_count or stage.changes_layout):
+        stage.left_alone()
         return None
     current = _current(stage, scanner, by)
     change = Replacement((by.scd_id,), current, (by.valid_to,))

@@ -58,6 +58,7 @@ def replace_rows(
         if not (change.keys or new_count or stage.changes_layout or whole):
             rows = executor.rows(touched, sorted(change.where.columns))
             if executor.first(executor.matched(change, rows, new)) is None:
+                stage.left_alone(*reads)
                 return None
         rows, before = executor.replaced(change, touched, new)
         return stage.commit(rows, executor.types, touched, reads, new_count, before)

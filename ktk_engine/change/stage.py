@@ -34,7 +34,7 @@ from ktk_engine.write.rows import (
     selected,
 )
 from ktk_engine.write.small_files import types_in_spark
-from ktk_engine.write.staging import Staging
+from ktk_engine.write.staging import Staging, staged
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_mode import Conditions, WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -158,6 +158,17 @@ class Stage:
         """Put rows in the place of files in a transaction; see `put`."""
         check_constraints(self.target.constraints, self.new)
         staging.write(self._replacing(types, touched, reads), rows)
+
+    def left_alone(self, *looked_at: Conditions) -> None:
+        """See that what was read and looked at still holds, since no commit will.
+
+        Raises a `CommitConflictError` if another run has changed it.
+        """
+        write, uuid = self.write, self.target.uuid
+        with staged(write.state, f"change {uuid}", write.history) as staging:
+            staging.transaction.depends_on(write.reads)
+            for conditions in looked_at:
+                staging.looked_at(uuid, conditions)
 
     def _replacing(
         self, types: pa.Schema, touched: pa.Table, reads: tuple[Conditions, ...]

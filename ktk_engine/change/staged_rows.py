@@ -59,6 +59,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     base = state.snapshot(uuid)
     files = affected_files(state.store, base, conditions)
     if not files.num_rows:
+        staging.looked_at(uuid, conditions)
         return
     nothing = stored_schema(state.store, known.footers, base, files).empty_table()
     context = WriteContext(staging.history)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ktk_engine.cli.voice import COMMAND
-from ktk_engine.messages import Message, Remedy, Voice, spoken
+from ktk_engine.messages import Message, Remedy, Voice, printable, spoken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def listener() -> Listener:
 def say(text: object, err: bool = False) -> None:
     """Print a line in the listener's words."""
     to = listener()
-    click.echo(spoken(text, to.voice), None if err else to.output, err=err)
+    click.echo(printable(spoken(text, to.voice)), None if err else to.output, err=err)
 
 
 def say_json(data: Any) -> None:
@@ -72,13 +72,17 @@ def warn(warning: object) -> None:
 
 
 def make_console() -> Console:
-    """A console for standard output that never reads names from stores as markup."""
+    """A console for standard output that obeys nothing in names and values of stores."""
     from rich.console import Console
 
+    class PlainConsole(Console):
+        def render_str(self, text: str, **settings: Any) -> Any:
+            return super().render_str(printable(text), **settings)
+
     file = listener().output
-    console = Console(markup=False, highlight=False, emoji=False, file=file)
+    console = PlainConsole(markup=False, highlight=False, emoji=False, file=file)
     if not console.is_terminal:
-        return Console(markup=False, highlight=False, emoji=False, file=file, width=PIPE_COLUMNS)
+        console.width = PIPE_COLUMNS
     return console
 
 
@@ -91,7 +95,8 @@ def print_table(console: Console, table: Table, with_empty: bool = False) -> Non
         with_empty: whether blocks have lines for empty cells.
     """
     columns = [
-        (str(column.header), [str(cell) for cell in column.cells]) for column in table.columns
+        (printable(str(column.header)), [printable(str(cell)) for cell in column.cells])
+        for column in table.columns
     ]
     narrowest = [
         _width([header, *cells], bool(column.no_wrap))

@@ -106,10 +106,12 @@ def open_other_store(url: str) -> ObjectStore:
         ConfigurationError: the address is wrong, or the options need a variable that is not set.
     """
     from ktk_engine.store.open_store import cloud_of
+    from ktk_engine.store.trust import options_for
 
     kind, root = cloud_of(url), click.get_current_context().find_root().obj or {}
-    if root.get("storage_options") and cloud_of(str(root.get("store_url"))) == kind:
-        return _open(url, root["storage_options"])
+    given, named = root.get("storage_options"), str(root.get("store_url"))
+    if given and cloud_of(named) == kind:
+        return _open(url, options_for(url, named, given))
     try:
         options = _options_for(url, kind) if kind else {}
     except _NoProfileError:
@@ -124,6 +126,7 @@ class _NoProfileError(ConfigurationError):
 def _options_for(url: str, kind: str) -> dict[str, Any]:
     """The options for an object store in the profile of the current folder."""
     from ktk_engine.store.open_store import cloud_of
+    from ktk_engine.store.trust import options_for
 
     try:
         profile, path, _ = _profile_of(Path.cwd())
@@ -139,7 +142,7 @@ def _options_for(url: str, kind: str) -> dict[str, Any]:
         inside = f"{url}/".startswith(f"{address.rstrip('/')}/")
         if cloud_of(address) == kind and (inside or name == present):
             best = max(best, (len(address) if inside else 0, output), key=lambda item: item[0])
-    return _options(best[1], path)
+    return dict(options_for(url, _address(best[1], path), _options(best[1], path)) or {})
 
 
 def _address(output: Mapping[str, Any], path: Path) -> str:
@@ -159,7 +162,8 @@ def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
 
 def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open a store; for a warehouse with exactly one schema, that schema."""
-    stores = _schemas_of(url, options)
+    store = _open(url, options)
+    stores = [store] if _is_schema(store) else _schemas_of(url, options)
     if len(stores) > 1:
         names = (store.url.rpartition("/")[2] for store in stores)
         paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in names)
@@ -168,18 +172,19 @@ def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[Objec
 
 
 def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
-    """Open a store; for a warehouse, all of its schemas."""
+    """Open a store if it is a schema, and all schemas in its folders; at least the store."""
     store = _open(url, options)
-    names = store.list_names()
-    if _is_schema(names):
-        return [store]
-    folders = [name[:-1] for name in names if name.endswith("/")]
-    schemas = [name for name in folders if _is_schema(store.list_names(name))]
-    return [_open(f"{url.rstrip('/')}/{name}", options) for name in schemas] or [store]
+    folders = [name[:-1] for name in store.list_names() if name.endswith("/")]
+    inner = [name for name in folders if name != ".ktk" and _is_schema(store, name)]
+    found = [_open(f"{url.rstrip('/')}/{name}", options) for name in inner]
+    return [store, *found] if _is_schema(store) or not found else found
 
 
-def _is_schema(names: list[str]) -> bool:
-    return ".ktk/" in names or any(_DOCUMENT in name for name in names)
+def _is_schema(store: ObjectStore, folder: str = "") -> bool:
+    """Whether a folder holds a document, or more of ours than a lock and what a probe leaves."""
+    names = store.list_names(folder)
+    ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
+    return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)
 
 
 def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
@@ -193,7 +198,9 @@ def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
             f"The {where} has type {output.get('type')!r}, not ktk. Give --store."
         )
     root = _text(output, "store", profiles_file, "./warehouse")
-    if "://" not in root:
+    from ktk_engine.store.open_store import is_url
+
+    if not is_url(root):
         root = str(project / Path(root).expanduser())
     schema = _text(output, "schema", profiles_file)
     return root.rstrip("/"), schema, _options(output, profiles_file), where

@@ -6,14 +6,16 @@ import base64
 import json
 import math
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import make_console, make_table, print_table, say
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import printable
 
 
 def print_rows(rows: pa.Table) -> None:
@@ -40,6 +42,11 @@ def write_rows(rows: pa.Table, format_: str, output: Path | None) -> None:
     Raises:
         ConfigurationError: the file cannot be written.
     """
+    if output is None and sys.stdout.isatty():
+        shown = BytesIO()
+        _write(rows, format_, shown)
+        say(shown.getvalue().decode().removesuffix("\n"))
+        return
     if output is None:
         _write(rows, format_, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -62,8 +69,8 @@ def _write(rows: pa.Table, format_: str, file: IO[bytes]) -> None:
         pv.write_csv(_flat(rows), file)
     else:
         for batch in rows.to_batches():
-            lines = [json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist()]
-            file.write("".join(f"{line}\n" for line in lines).encode())
+            lines = (json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist())
+            file.write("".join(f"{printable(line)}\n" for line in lines).encode())
 
 
 def _flat(rows: pa.Table) -> pa.Table:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+_NUMBER = re.compile("[0-9]{1,99}")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def read_version(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
     """Distinguish numbers of versions from tags, which never look like one."""
-    if value is None or not (value.isascii() and value.isdecimal()):
-        return value
-    return int(value)
+    return int(value) if value is not None and _NUMBER.fullmatch(value) else value
 
 
 def version_options(command: _F) -> _F:

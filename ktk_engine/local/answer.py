@@ -62,7 +62,7 @@ class LocalEngine:
 
     def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
         """Read the first rows of a plan, skipping files that cannot hold any of them."""
-        alone = cells_of(plan)
+        alone = cells_of(plan, names)
         if alone is not None:
             cells = self._gathered(alone, plan.order_by)
             if not cells.num_rows:
@@ -78,6 +78,8 @@ class LocalEngine:
                 for batches in self._portions(todo[: self.threads]):
                     found.take(batches)
                     self._check_size(found.bytes)
+                    if found.is_complete:
+                        break
                 found.settle()
                 todo = [task for task in todo[self.threads :] if found.may_hold_range(task.range)]
             if self.progress is not None:

@@ -28,6 +28,7 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
+from ktk_engine.log.claim_name import claim_name
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -131,10 +132,10 @@ def check_commit(base: State, change_set: ChangeSet) -> State:
     expired_keys: set[str] = set()
     head = _advance(base, change_set, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
-    if head.version == base.version:
-        return base
     with head.reading():
         change_set.reads.check_unchanged(head)
+        if head.version == base.version:
+            return base
         _rebased(head, change_set, 1, expired_keys)
     return head
 
@@ -194,6 +195,8 @@ def _prepare(
     before, after = _rebased(head, change_set, attempt, expired_keys)
     changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
     _forget_earlier_lives(head, change_set)
+    if changed and not head.datasets and not head.store.is_staged:
+        claim_name(head, change_set.commit)
     stored = NewSnapshots(head, change_set.commit, attempt, written)
     datasets, records = _adopt(head, change_set, after, stored)
     for change in change_set.changes:

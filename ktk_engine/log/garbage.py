@@ -36,7 +36,6 @@ from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key
 
-INTENT_LIFETIME = timedelta(hours=24)
 FOREIGN_LIFETIME = timedelta(days=7)  # at least, of files with names of other programs
 UNFINISHED_LIFETIME = timedelta(hours=24)
 _COMMIT = re.compile("[0-9a-f]{32}")
@@ -107,7 +106,7 @@ def find_garbage(
             raise dataset.error(Message(dataset.problem, ". Nothing was deleted."))
     links = _links(state)
     entries = _entries(links)
-    living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
+    living = {item.commit for item in intents if item.is_alive(now)}
     kept = _kept(links, retention, now, state.head.tags if state.head else {}, living)
     unnamed = {info.key: info for info in listed}
     for keys in _roots(store, state, kept, _expired_keys(entries)):

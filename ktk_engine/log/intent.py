@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ktk_engine.errors import (
     CommitStateUnknownError,
@@ -27,6 +27,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 HEARTBEAT_SECONDS = 600.0
+INTENT_LIFETIME = timedelta(hours=24)
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -37,6 +38,10 @@ class Intent:
     commit: str
     operation: str  # in words
     heartbeat: datetime  # by the store's clock (UTC)
+
+    def is_alive(self, now: datetime) -> bool:
+        """Whether its writer may still be at work."""
+        return now - self.heartbeat < INTENT_LIFETIME
 
 
 @contextmanager

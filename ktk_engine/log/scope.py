@@ -38,6 +38,11 @@ class LogScope:
         """Key of a log entry; twenty digits, so that names sort by version."""
         return join_key(self.folder, "log", f"{version:020d}.json")
 
+    @property
+    def name_key(self) -> str:
+        """Key of the claim on its name, whatever the letter case."""
+        return join_key(FOLDER, "name", self.name.lower())
+
     def intent_key(self, commit: str) -> str:
         """Key of a writer's note that it is alive."""
         return join_key(self.folder, "intent", f"{commit}.json")

@@ -16,6 +16,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 
+_NUMBER = re.compile("[0-9]{1,99}")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 
 
@@ -97,7 +98,7 @@ def version_of(state: State, text: str) -> int:
 
     Raises a `VersionGoneError`, which names the existing tags.
     """
-    if text.isascii() and text.isdecimal():
+    if _NUMBER.fullmatch(text):
         return int(text)
     tags = tags_of(state)
     tag = find_name(text, tags)

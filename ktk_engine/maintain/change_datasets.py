@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
+from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
@@ -32,6 +33,7 @@ def change_datasets(
     *,
     checked: bool = True,
     write: PendingCommit | None = None,
+    reads: Reads = NOTHING_READ,
 ) -> ChangeResult:
     """Commit a change that needs no new data files of its own; the cube is checked as it will be.
 
@@ -43,7 +45,7 @@ def change_datasets(
     scope, folders = state.scope, [change.uuid for change in changes] if write else []
     write = write or PendingCommit()
     check = CubeCheck(scope.cube if changes and checked else "")
-    change_set = ChangeSet(write, changes, check, history or {})
+    change_set = ChangeSet(write, changes, check, history or {}, reads=reads)
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
     with write_intent(state.store, scope, write, operation, folders):
         done = commit(state, change_set, publish)

@@ -105,11 +105,19 @@ def check_all(
     """
     for scope, documents in present_scopes(store).items():
         try:
-            if resolve(store, scope, documents).datasets:
+            state = resolve(store, scope, documents)
+            if state.datasets:
                 yield check(store, scope.name, deep=deep, progress=progress)
+            elif state.head is None and _lost_log(store.list_names(scope.folder)):
+                raise ConsistencyError("Its log is gone. Restore it from a backup.")
         except KtkError as error:
             problem = Problem("", "", "", "", "", str(error))
             yield Checked(scope.name, 0, 0, 0, 0, (problem,), deep)
+
+
+def _lost_log(names: Collection[str]) -> bool:
+    """Whether a scope without a log has snapshots, and no first write that is still on its way."""
+    return "snapshots/" in names and "intent/" not in names
 
 
 def _check_tagged(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.change_set import ChangeSet, Check, DatasetChange
-from ktk_engine.log.change.reads import Reads, joined_reads
+from ktk_engine.log.change.reads import Read, Reads, joined_reads
 from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
@@ -112,16 +112,18 @@ def _statuses(
 
 def _publications(store: StagedStore) -> list[_Publication]:
     found = []
-    for commits in store.commits.values():
+    for scope, commits in store.commits.items():
         base = replace(commits[0].head, store=store.beneath)
-        change_set = _one_change_set(commits, base)
+        change_set = _one_change_set(commits, base, store.reads_of(scope))
         if change_set.changes:
             found.append(_Publication(store, base, change_set))
     return found
 
 
-def _one_change_set(commits: Sequence[StagedCommit], base: State) -> ChangeSet:
-    """All commits to a scope as one change set."""
+def _one_change_set(
+    commits: Sequence[StagedCommit], base: State, reads: Sequence[Reads]
+) -> ChangeSet:
+    """All commits to a scope as one change set, which depends on further reads."""
     changes: dict[str, DatasetChange] = {}
     for change in (change for item in commits for change in item.change_set.changes):
         known = changes.get(change.uuid)
@@ -134,25 +136,31 @@ def _one_change_set(commits: Sequence[StagedCommit], base: State) -> ChangeSet:
         _all_checks([item.check for item in change_sets]),
         _one_history([item.history for item in change_sets]),
         exact=any(item.exact for item in change_sets),
-        reads=_seen_by_all(joined_reads(item.reads for item in change_sets)),
+        reads=_seen_by_all(joined_reads([*reads, *(item.reads for item in change_sets)]), base),
     )
 
 
-def _seen_by_all(reads: Reads) -> Reads:
+def _seen_by_all(reads: Reads, base: State) -> Reads:
     """What a run has read and not made itself, in the public stores.
 
-    What the run has made is checked where that is published.
+    What the run has made in another scope is checked where that is published. What it has read of
+    its own scope, next to what it has made there, is that of the base.
     """
     found = []
-    for read in reads.datasets:
-        state, store = read.state, read.state.store
+    for item in reads.looked_at:
+        state, store = item.state, item.state.store
         if isinstance(store, StagedStore):
             since = store.staged_since(state.scope)
-            if since and state.version >= since:
+            if not since or state.version < since:
+                item = replace(item, state=replace(state, store=store.beneath))
+            elif (state.scope, store.beneath.url) != (base.scope, base.store.url) or (
+                isinstance(item, Read) and item.uuid not in base.datasets
+            ):
                 continue
-            read = replace(read, state=replace(state, store=store.beneath))
-        found.append(read)
-    return replace(reads, datasets=tuple(found))
+            else:
+                item = replace(item, state=base)
+        found.append(item)
+    return replace(reads, looked_at=tuple(found))
 
 
 def _all_checks(checks: Sequence[Check]) -> Check:

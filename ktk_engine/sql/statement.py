@@ -5,7 +5,7 @@ See docs/design/statements.md, Read a statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,7 +32,7 @@ from ktk_engine.sql.read_insert import read_insert, read_inserts
 from ktk_engine.sql.read_row_change import VERBS, read_row_change
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.references import Reference, find_ctes, read_name
-from ktk_engine.sql.token import name_of, text_of, tokenize
+from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 
 GLOBAL_VIEWS = Identifier("global_temp")
@@ -91,12 +91,12 @@ class Statement:
         return self.command.name if isinstance(self.command, TemporaryView) else NO_NAME
 
 
-def read_statement(sql: str) -> Statement:
-    """Read one statement; what is not understood becomes `Other` with the reason.
+def read_statement(sql: str, tokens: Sequence[Token] | None = None) -> Statement:
+    """Read one statement, cut into `tokens`; what is not understood becomes `Other`.
 
     Spark reports what is wrong with it, unless it is about a relation of a store.
     """
-    reader = Reader(sql)
+    reader = Reader(sql, tokens)
     try:
         return _read(reader)
     except ConfigurationError as error:

@@ -14,7 +14,7 @@ from ktk_engine.store.cloud.address import FORMS, SCHEMES
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|(file):/", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|([A-Za-z][A-Za-z0-9+.\-]+):")
 
 
 def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> ObjectStore:
@@ -44,7 +44,7 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
             f"only object stores have options, and {url} is a folder. Leave out "
             f"{', '.join(sorted(map(str, options)))}"
         )
-    path = os.fspath(url) if isinstance(url, Path) else _path_of_url(url)
+    path = os.fspath(url) if isinstance(url, Path) else path_of_url(url)
     if not path or "\0" in path:
         raise ConfigurationError(f"the store's path {path!r} is empty or contains a NUL character")
     try:
@@ -75,16 +75,24 @@ def cloud_of(url: str) -> str:
     return "az" if scheme == "abfss" else scheme
 
 
-def _path_of_url(url: str) -> str:
+def is_url(address: str) -> bool:
+    """Whether an address is a URL of any scheme, and no path."""
+    return _SCHEME.match(address) is not None
+
+
+def path_of_url(url: str) -> str:
+    """The path of a local folder; raises a `ConfigurationError` for a URL of another scheme."""
     match = _SCHEME.match(url)
     if match is None:
         return url
     scheme = (match[1] or match[2]).lower()
-    if scheme != "file":
+    if scheme in SCHEMES and url.startswith("/", match.end()):
+        return url  # one slash is missing, which `open_store` says
+    if scheme != "file" or "/" not in url[match.end() - 1 : match.end() + 1]:
         # Show only the scheme: such URLs often contain credentials.
         raise ConfigurationError(
-            f"stores of the scheme '{scheme}://' are not supported. Use a path of the local "
-            f"disk, file:///..., {FORMS}"
+            f"stores of the scheme '{match[0]}' are not supported. Use a path of the local disk "
+            f"(./name if it has a colon), file:///..., {FORMS}"
         )
     parts = urllib.parse.urlsplit(url)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:

@@ -21,7 +21,8 @@ from ktk_engine.errors import (
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.open_store import cloud_of, open_store
+from ktk_engine.store.open_store import open_store
+from ktk_engine.store.trust import Trust, is_store_address, options_for
 from ktk_engine.types.identifier import Identifier, names_alike
 
 STORE_KEY = ".ktk/store.json"
@@ -36,14 +37,20 @@ class Warehouse:
     settings of object stores, which may hold secrets.
     """
 
-    def __init__(self, url: str | Path, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        url: str | Path,
+        options: Mapping[str, Any] | None = None,
+        trust: Trust | None = None,
+    ) -> None:
         """Name a warehouse without reading or creating anything.
 
-        The options also apply to other stores of the same kind.
+        The options also apply to other stores that share its credentials. `trust` says where views
+        and cubes may lead to, by default to this warehouse alone.
         """
         self._url = str(url).rstrip("/") or "/"
         self.options = dict(options or {})
-        self._cloud = cloud_of(self._url)
+        self.trust = trust or Trust((self._url,))
         self._root = self._opened(self._url)
         self._stores: dict[Identifier, ObjectStore] = {}
         self._outside: dict[str, ObjectStore] = {}
@@ -150,20 +157,14 @@ class Warehouse:
         )
 
     def _opened(self, url: str) -> ObjectStore:
-        """Open a store, with the options if they are for its kind."""
-        meant = cloud_of(url) and cloud_of(url) == (self._cloud or cloud_of(url))
-        return open_store(url, self.options if meant else None)
+        """Open a store, with the options if they are meant for it; see `options_for`."""
+        return open_store(url, options_for(url, self._url, self.options))
 
     def _is_schema(self, name: str) -> bool:
         """Whether a folder has our marker or documents of Kartothek."""
         if self._root.exists(f"{name}/{STORE_KEY}"):
             return True
         return any(".by-dataset-metadata." in item for item in self._root.list_names(name))
-
-
-def is_store_address(schema: str) -> bool:
-    """Whether this is the address of a store; names of schemas have no slash."""
-    return "/" in schema
 
 
 def check_schema_name(name: str) -> None:

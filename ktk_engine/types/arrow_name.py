@@ -99,7 +99,7 @@ class _Tokens:
     def number(self) -> int:
         """Take an integer."""
         token = self.take()
-        if not re.fullmatch(r"-?\d+", token):
+        if not re.fullmatch(r"-?[0-9]{1,18}", token):
             self.at -= 1
             raise TypeClassError(f"`{self.text}` is not a type: expected a number {self._where()}")
         return int(token)

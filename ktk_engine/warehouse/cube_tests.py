@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, resolve_place
+from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
@@ -210,7 +210,8 @@ class CubeTest:
         own = [name for name in view.datasets if name not in view.elsewhere]
         found: list[tuple[ObjectStore, Collection[str] | None]] = [(store, own)] if own else []
         for name, there in view.elsewhere.items():
-            found.append((self.relations.store_of(resolve_place(place, there)), (name,)))
+            where = self.relations.warehouse.trust.follow(place, view.name, there)
+            found.append((self.relations.store_of(where), (name,)))
         return found
 
     def _dataset(self) -> tuple[str, Snapshot]:

@@ -17,7 +17,6 @@ from ktk_engine.catalog.catalog import (
     find_relation,
     list_relations,
     read_view,
-    resolve_place,
 )
 from ktk_engine.catalog.view import (
     ViewDocument,
@@ -37,6 +36,7 @@ from ktk_engine.maintain.rename import rename
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.sql.statement import read_statement
+from ktk_engine.sql.stored_text import stored_query
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
@@ -118,7 +118,7 @@ class Relations:
         """
 
         def state_in(place: str) -> State:
-            where = resolve_place(schema, place) if place else schema
+            where = self.warehouse.trust.follow(schema, view.name, place) if place else schema
             return resolved(self.store_of(where), cube_scope(view.cube))
 
         return cube_state(view, state_in)
@@ -140,7 +140,7 @@ class Relations:
             shown = shown_by(view.sql) if view is not None and view.kind == "view" else None
             if shown is None:
                 return found
-            schema, name = resolve_place(schema, shown[0]), shown[1]
+            schema, name = self.warehouse.trust.follow(schema, name, shown[0]), shown[1]
         return found
 
     def view(self, schema: str, name: str) -> ViewDocument | None:
@@ -160,9 +160,11 @@ class Relations:
         """Store a query under a name, and say in clauses what it replaced.
 
         `columns` maps columns to SQL types, for callers without Spark. Other comments than those
-        `said` stay. Raises a `ConfigurationError` if the view would read itself, and a
-        `ConsistencyError` if the name is taken.
+        `said` stay. Raises a `ConfigurationError` if the view would read itself, a `QueryError` for
+        a text that no reader would run (`stored_query`), and a `ConsistencyError` if the name is
+        taken.
         """
+        stored_query(f"{schema}.{name}", sql)
         store = self.warehouse.create_schema(schema)
         if read_view(store, name) is not None:
             _refuse_circle(self, (schema, name), sql, frozenset())

@@ -28,6 +28,8 @@ _HEADER = (
     "# Written by `ktk adopt --write-sources`, which overwrites what you change only with --yes.\n"
 )
 _JINJA = ("{{", "{%", "{#")
+# Jinja makes line feeds of other ends of lines, even in literals.
+_IN_LITERAL = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def render_sources(name: str, store: str, scopes: Iterable[DescribedScope]) -> s
     for described in sorted(scopes, key=lambda item: (item.scope.kind, item.scope.name)):
         tables += _tables(described, tables)
     source = {"name": _named(name, ()), "config": {"ktk_store": store}, "tables": tables}
-    content = {"version": 2, "sources": [source]}
+    content = {"version": 2, "sources": _escaped([source])}
     text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     return _HEADER + text
 
@@ -106,7 +108,7 @@ def _column(
     if with_class:
         tests.append({"type_class": {"arguments": {"is": class_name(t)}}})
     return {
-        "name": _plain(name),
+        "name": name,
         "data_type": arrow_name(t),
         **({"data_tests": tests} if tests else {}),
     }
@@ -155,9 +157,16 @@ def _named(name: str, taken: Collection[str]) -> str:
     return wanted
 
 
+def _escaped(content: Any) -> Any:
+    """Escape the texts that dbt would read as templates, wherever they are."""
+    if isinstance(content, dict):
+        return {_escaped(key): _escaped(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_escaped(item) for item in content]
+    return _plain(content) if isinstance(content, str) else content
+
+
 def _plain(text: str) -> str:
-    """Escape a text that dbt would read as a template."""
     if not any(sign in text for sign in _JINJA):
         return text
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{{{{ '{escaped}' }}}}"
+    return f"{{{{ '{text.translate(_IN_LITERAL)}' }}}}"

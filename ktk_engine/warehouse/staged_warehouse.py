@@ -25,7 +25,7 @@ class StagedWarehouse(Warehouse):
     @property
     def published(self) -> Warehouse:
         """See `Warehouse.published`."""
-        return Warehouse(self._url, self.options)
+        return Warehouse(self._url, self.options, self.trust)
 
     @property
     def is_open(self) -> bool:

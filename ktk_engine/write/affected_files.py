@@ -34,6 +34,11 @@ def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Cond
     return pruned.snapshot.of_files(whole_overlays(pruned.snapshot, pruned.kept, within)).files
 
 
+def may_hold(conditions: Sequence[Condition], store: ObjectStore, part: Snapshot) -> bool:
+    """Whether some files of a dataset may hold a row that fulfils all conditions."""
+    return bool(prune(store, part, conditions, None, MetadataCache()).files.num_rows)
+
+
 def cell_columns(base: Snapshot) -> tuple[str, ...]:
     """The columns that address a cell of a cube's dataset; empty for a table."""
     dimensions = base.dimension_columns

@@ -1,103 +1,85 @@
-"""Changes to the datasets of one scope that become one commit, or none."""
+"""Rows and other changes of one scope that become one commit, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.change.reads import joined_reads
-from ktk_engine.log.commit import Committed, commit
+from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
-from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction, transaction
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
-from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.write.affected_files import may_hold
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.stage_rows import StagedRows, stage_rows
+from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import WriteResult
 
 
-@dataclass
+@dataclass(frozen=True)
 class Staging:
-    """Changes that become one commit, each on top of those before.
+    """A transaction that writes rows; `staged` makes one, and commits at its end.
 
-    `staged` makes one. Files are written at once, the commit comes last. It is for one thread.
+    Files are written at once. It is for one thread.
     """
 
-    base: State  # what the changes were computed from
-    operation: str  # verb and object, for people
-    history: Mapping[str, str]  # of the commit, for the log
-    done: Committed | None = None  # None before the commit, and where nothing changed
-    _pending: PendingCommit = field(default_factory=PendingCommit)
-    _folders: set[str] = field(default_factory=set)
-    _changes: dict[str, DatasetChange] = field(default_factory=dict)
-    _rows: list[StagedRows] = field(default_factory=list)
-    _write_intents: ExitStack = field(default_factory=ExitStack)
+    transaction: ScopeTransaction
+    _rows: list[StagedRows]
 
     @property
     def state(self) -> State:
-        """The scope after the changes; its snapshots name files that are not committed yet."""
-        staged: dict[str, Snapshot | None] = {}
-        for uuid, change in self._changes.items():
-            known = self.base.snapshot(uuid) if uuid in self.base.datasets else None
-            staged[uuid] = change.rebase(known, 0) if change.rebase else None
-        return self.base.with_staged(staged)
+        """See `ScopeTransaction.state`."""
+        return self.transaction.state
+
+    @property
+    def history(self) -> Mapping[str, str]:
+        """What the log will say of the commit."""
+        return self.transaction.history
 
     @property
     def results(self) -> list[WriteResult]:
         """What each write of rows did, once it is committed."""
-        return [rows.result(self.done) for rows in self._rows] if self.done else []
+        done = self.transaction.committed
+        return [rows.result(done) for rows in self._rows] if done else []
 
     def write(self, write: CheckedWrite, rows: Rows) -> StagedRows:
         """Write rows as files; see `stage_rows`."""
-        self._announce(write.target.uuid)
+        self.transaction.announce(write.target.uuid)
         step = sum(known.write.target.uuid == write.target.uuid for known in self._rows)
         with doing("writing"):
-            staged = stage_rows(write, rows, self._pending.commit, step)
+            staged = stage_rows(write, rows, self.transaction.commit_id, step)
         self._rows.append(staged)
+        self.transaction.depends_on(write.reads)
         for change in staged.changes:
-            self.change(change)
+            self.transaction.change(change)
         return staged
 
     def change(self, change: DatasetChange) -> None:
-        """Add a change of a dataset, on top of earlier ones."""
-        self._announce(change.uuid)
-        change = computed_once(change)
-        known = self._changes.get(change.uuid)
-        self._changes[change.uuid] = joined(known, change) if known else change
+        """See `ScopeTransaction.change`."""
+        self.transaction.change(change)
 
-    def _announce(self, folder: str) -> None:
-        """Announce the write to clean-ups, once it has something to lose."""
-        if not self._folders:
-            store, scope = self.base.store, self.base.scope
-            intent = write_intent(store, scope, self._pending, self.operation, self._folders)
-            self._write_intents.enter_context(intent)
-        self._folders.add(folder)
+    def looked_at(self, uuid: str, conditions: Conditions) -> None:
+        """Let the commit depend on the rows of a dataset that fulfil all conditions."""
+        self.transaction.looked_at(uuid, partial(may_hold, conditions))
 
-    def _commit(self) -> None:
-        """Commit all changes, unless readers would see none."""
-        changes = tuple(
-            change
-            for uuid, change in self._changes.items()
-            if change.rebase is not None or uuid in self.base.datasets
-        )
+    def _finish(self) -> None:
+        """Commit all changes; if readers would see none, see that what was looked at holds."""
+        changes = self.transaction.changes
         if not changes:
+            self.transaction.checked()
             return
-        reason = "; ".join(filter(None, (rows.reason for rows in self._rows)))
-        history = {"reason": reason, **self.history} if reason else self.history
         if all(change.rebase is None for change in changes):
             self._note_foreign(changes)
-        check = CubeCheck(self.base.scope.cube)
-        reads = joined_reads(rows.write.reads for rows in self._rows)
-        change_set = ChangeSet(self._pending, changes, check, history, reads=reads)
         with doing("committing"):
-            self.done = commit(self.base, change_set, publish)
+            self.transaction.commit("; ".join(filter(None, (row.reason for row in self._rows))))
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Log what only another program's document says, before a part of it goes.
@@ -105,7 +87,7 @@ class Staging:
         A commit that only removes takes nothing over, so that the dataset could not be brought
         back.
         """
-        base, write = self.base, PendingCommit()
+        base, write = self.transaction.base, PendingCommit()
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
@@ -121,10 +103,11 @@ def staged(
     """Commit what a block stages at its end; if the block raises, remove its files.
 
     Raises a `ConsistencyError` if the cube's datasets would not fit together, a
-    `CommitConflictError` if another run changed a dataset meanwhile, and a `VersionGoneError` if a
-    clean-up removed what the changes were computed from.
+    `CommitConflictError` if another run changed a dataset, or what a verb looked at, meanwhile, and
+    a `VersionGoneError` if a clean-up removed what the changes were computed from.
     """
-    staging = Staging(state, operation, history or {})
-    with state.reading(), staging._write_intents:
+    check = CubeCheck(state.scope.cube)
+    with transaction(state, operation, history or {}, check, publish) as started:
+        staging = Staging(started, [])
         yield staging
-        staging._commit()
+        staging._finish()

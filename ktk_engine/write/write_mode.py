@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError
-from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.label import folders_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
-from ktk_engine.plan.prune import prune
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files, concat_files
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.affected_files import may_hold
 
 Conditions = Sequence[Condition]
 
@@ -88,9 +87,7 @@ class WriteMode:
         if not came.num_rows:
             return
         new = replace(base, file_table=came)
-        if any(
-            prune(store, new, reads, None, MetadataCache()).files.num_rows for reads in self.reads
-        ):
+        if any(may_hold(reads, store, new) for reads in self.reads):
             what = "that this one would replace" if self.mode == "files" else "with its unique keys"
             raise _conflict(base, f"another commit added rows {what}")
         if self.mode != "files":

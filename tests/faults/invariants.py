@@ -217,6 +217,7 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
     for scope in list_scopes(store):
         state = resolve(store, scope)
         yield from (scope.entry_key(version + 1) for version in range(state.version))
+        yield scope.name_key
         for uuid, snapshot in state.snapshots().items():
             yield from snapshot.files["key"].to_pylist()
             yield from (*snapshot.segments, *snapshot.index_keys)

@@ -286,7 +286,7 @@ class TestWithoutSpark:
 
     def rows_of(self, project, schema: str) -> list[tuple]:
         warehouse = Warehouse(Path(project.project_root) / "warehouse")
-        sql = LocalSql(KnownStores(warehouse.find_schema))
+        sql = LocalSql(KnownStores(warehouse.find_schema, warehouse.trust))
         found = sql.rows(f"select L, v, w, x from {project.test_schema}{schema}.c")
         return [tuple(row.values()) for row in found.to_pylist()]
 

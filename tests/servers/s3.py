@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest.mock import patch
 
 BUCKET = "ktk-tests"
 KEY, SECRET = "AKIAKTKTESTS", "canary-s3-secret/7f3a+x="
@@ -46,12 +48,31 @@ class S3Server:
         return f"s3://{BUCKET}/{uuid.uuid4().hex[:12]}"
 
 
+def _put_one_at_a_time() -> Callable[[], object]:
+    """Let moto decide conditions as S3 does: it looks and then puts, each request in a thread.
+
+    Of two requests that look before either of them puts, both would be done. Gives what ends it.
+    """
+    from moto.s3.responses import S3Response
+
+    lock, put = threading.Lock(), S3Response.put_object
+
+    def put_object(self: S3Response) -> object:
+        with lock:
+            return put(self)
+
+    patched = patch.object(S3Response, "put_object", put_object)
+    patched.start()
+    return patched.stop
+
+
 def start_s3() -> tuple[S3Server, Callable[[], None]]:
     """Start it; gives the server, and what stops it."""
     import boto3
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    many_at_a_time = _put_one_at_a_time()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -63,4 +84,9 @@ def start_s3() -> tuple[S3Server, Callable[[], None]]:
         aws_access_key_id=KEY,
         aws_secret_access_key=SECRET,
     ).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-    return found, server.stop
+
+    def stop() -> None:
+        server.stop()
+        many_at_a_time()
+
+    return found, stop

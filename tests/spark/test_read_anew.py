@@ -7,10 +7,26 @@ from __future__ import annotations
 
 import pytest
 
+from ktk_engine.change.merge_versions import merge_versions
+from ktk_engine.change.versions import Versions
 from ktk_engine.errors import CommitConflictError
 from tests.spark.changing import run
-from tests.support.changes import Relations, Target, build, read_statement, run_statement
-from tests.support.spark import MergeBy, Predicates, Reads, Source, merge, replace_where
+from tests.support.changes import (
+    Relations,
+    ScopeTransaction,
+    Target,
+    build,
+    read_statement,
+    run_statement,
+)
+from tests.support.spark import (
+    MergeBy,
+    Predicates,
+    Reads,
+    Source,
+    merge,
+    replace_where,
+)
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -237,3 +253,75 @@ def test_what_was_read_for_a_look_is_what_is_written_first():
     assert (first, read) == (0, [0])
     assert source.read()[0] == 0
     assert source.read()[0] == 1 and read == [0, 1]
+
+
+# What becomes of a row 9 that comes meanwhile, and whether conditions tell that a row 4 is other.
+LEFT_ALONE = {
+    "delete from an.t where a = 9": (set(), True),
+    "delete from an.t where a % 10 = 9": (set(), False),
+    "delete from an.t where a in (select a + 8 from an.o)": (set(), False),
+    "update an.t set b = 0 where a = 9": ({(9, 0)}, True),
+    "merge into an.t as t using an.o as s on t.a = s.a + 8 when matched then update set b = 1": (
+        {(9, 1)},
+        False,
+    ),
+    "merge into an.t as t using an.o as s on t.a = s.a when not matched by source and t.a = 9 "
+    "then delete": (set(), True),
+    "insert into an.t replace where a = 9 select a, b from an.o where a = 5": (set(), True),
+}
+
+
+@pytest.fixture
+def at_the_end(monkeypatch):
+    """Let something happen before a statement that found nothing says so, once."""
+
+    def let(change):
+        attempts, end = [], ScopeTransaction.checked
+
+        def checked(self):
+            attempts.append(self)
+            if len(attempts) == 1:
+                change()
+            return end(self)
+
+        monkeypatch.setattr(ScopeTransaction, "checked", checked)
+        return attempts
+
+    return let
+
+
+@pytest.mark.parametrize("text", LEFT_ALONE)
+def test_a_statement_that_found_nothing(spark, sql, store, ready, at_the_end, text):
+    """A row that it would have changed is a conflict; another one is none."""
+    row, is_narrow = LEFT_ALONE[text]
+    before = content(sql) | {(4, 40)}
+    attempts = at_the_end(append(spark, store, (4, 40)))
+    assert statement(sql, store, text).message == "nothing changed"
+    assert len(attempts) == (1 if is_narrow else 2) and content(sql) == before
+    at_the_end(append(spark, store, (9, 90)))
+    statement(sql, store, text)
+    assert content(sql) == before | row
+
+
+def test_a_statement_that_found_nothing_in_what_it_read(spark, sql, store, ready, at_the_end):
+    at_the_end(append(spark, store, (2, 0), to=OTHER))
+    statement(sql, store, "delete from an.t where a in (select a from an.o where a > 1)")
+    assert content(sql) == {(1, 10), (3, 30)}
+
+
+def test_a_snapshot_that_found_nothing(spark, sql, store, at_the_end):
+    """Versions that another run stores meanwhile are compared with the source, too."""
+    version = "id long, dbt_scd_id string, dbt_valid_from long, dbt_valid_to long"
+    times = Versions(updated_at="dbt_valid_from")
+    build(store, spark.createDataFrame([(1, "a", 1, None)], version), TABLE)
+    staging = f"{version}, dbt_change_type string"
+
+    def changes():
+        known = sql.sql("select count(*) as n from an.t").first().n
+        found = [(1, "b", 2, None, "insert")] if known == 2 else []
+        return spark.createDataFrame(found, staging)
+
+    new = spark.createDataFrame([(2, "c", 1, None)], version)
+    attempts = at_the_end(lambda: build(store, new, TABLE, mode="append"))
+    done = merge_versions(sql.scanner(store), Source.query(sql, changes), TABLE, times)
+    assert len(attempts) == 1 and done is not None and done.rows

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError, FormatError, KtkError, SourceWarning
 from ktk_engine.spark.compatibility import time_type
 from tests.support.queries import FileAddress
@@ -296,3 +297,90 @@ def test_a_file_whose_pages_lie_behind_its_end_is_no_empty_file(sql, tmp_path):
     path.write_bytes(data[:100] + data[-footer:])
     with pytest.raises(FormatError, match=r"a\.parquet of source raw\.t.*column `id`.*of \d+"):
         rows(sql, tmp_path)
+
+
+ONE = pa.table({"a": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("files", "location", "found"),
+    [
+        (["_in.parquet"], "_in.parquet", 2),
+        ([".in.parquet"], ".in.parquet", 2),
+        (["_x/in.parquet"], "_x", 2),
+        (["_x/in.parquet"], "_x/*.parquet", 2),
+        (["_in1.parquet", "_in2.parquet"], "_in*.parquet", 4),
+        (["_in.parquet", "a.parquet"], "*.parquet", 2),
+        (["_in.parquet", "a.parquet"], "", 2),
+        (["_in.parquet", "a.parquet"], "{_in,a}.parquet", 4),
+        ([".x/in.parquet", "x/a.parquet"], "*/*.parquet", 2),
+        (["_x/in.parquet", "x/a.parquet"], "*/*.parquet", 2),
+        (["a:b.parquet"], "", 2),
+        (["a:b.parquet"], "a:b.parquet", 2),
+        (["10:30/a.parquet"], "", 2),
+        (["a,b.parquet"], "a,b.parquet", 2),
+        (["p=1/_in.parquet", "p=1/a.parquet"], "", 2),
+        (["p=1/_in.parquet"], "p=1/_in.parquet", 2),
+    ],
+)
+def test_a_file_has_the_rows_that_its_footer_says(sql, tmp_path, files, location, found):
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(ONE, tmp_path / name)
+    place = f"{tmp_path}/{location}".rstrip("/")
+    assert rows(sql, place, "select count(*) from {}") == [(found,)]
+    assert rows(sql, place, "select a from {} where a > 1") == [(2,)] * (found // 2)
+
+
+def test_links_lead_to_files_under_any_name(sql, tmp_path):
+    write(tmp_path, _real=ONE)
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "_real.parquet")
+    (tmp_path / "_link.parquet").symlink_to(tmp_path / "_real.parquet")
+    for name in ("link.parquet", "_link.parquet", ""):
+        assert rows(sql, f"{tmp_path}/{name}".rstrip("/")) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("location", ["t", "t/p=1", "t/p=1/a.parquet", "*", "t/*/*.parquet", ""])
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("t/_delta_log/00000000000000000000.json", "t is a Delta table.*in a Python model"),
+        ("t/metadata/00000-1.metadata.json", "t is an Iceberg table"),
+        ("t/.hoodie/hoodie.properties", "t is a Hudi table"),
+        ("t.by-dataset-metadata.json", "t is a dataset of Kartothek or dbt-ktk.*Store.*as t"),
+    ],
+)
+def test_files_of_a_table_are_no_plain_files(sql, tmp_path, location, mark, said):
+    write(tmp_path, **{"t/p=1/a": ONE})
+    (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / mark).write_text("{}")
+    with pytest.raises(ConfigurationError, match=said):
+        rows(sql, f"{tmp_path}/{location}".rstrip("/"))
+
+
+@pytest.mark.parametrize("documents", [True, False])
+def test_a_dataset_of_ours_is_no_folder_of_files(sql, tmp_path, documents):
+    store = Store(f"{tmp_path}/s")
+    store.write_table("t", ONE)
+    store.build("c", {"seed": ONE}, seed="seed", dimension_columns=["a"])
+    for document in (tmp_path / "s").glob("*.by-dataset-metadata*"):
+        if not documents:
+            document.unlink()
+    for place, name in (("s/t", "t"), ("s/t/table", "t"), ("s/c++seed", r"c\+\+seed"), ("s", "")):
+        with pytest.raises(ConfigurationError, match=f"is a dataset of Kartothek.*as {name}"):
+            rows(sql, tmp_path / place)
+
+
+def test_what_is_no_data_is_named_with_the_way_to_leave_it_out(sql, tmp_path):
+    write(tmp_path, **{"d/a": ONE, "e/b": pa.table({}), "f/a": ONE})
+    (tmp_path / "d" / "README.txt").write_text("about these files")
+    (tmp_path / "f" / "empty.parquet").write_bytes(b"")
+    with pytest.raises(
+        FormatError, match=r"README\.txt.*option pathGlobFilter, for instance \*\.pa"
+    ):
+        rows(sql, tmp_path / "d")
+    assert rows(sql, tmp_path / "d", pathGlobFilter="*.parquet") == [(1,), (2,)]
+    with pytest.raises(ConfigurationError, match=r"have no column, for instance .*/b\.parquet"):
+        rows(sql, tmp_path / "e")
+    with pytest.raises(FormatError, match=r"empty\.parquet"):
+        rows(sql, tmp_path / "f")

@@ -20,6 +20,7 @@ from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.transaction import ScopeTransaction, transaction
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
@@ -28,7 +29,7 @@ from ktk_engine.maintain.compactable import find_compaction, find_compactions
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.properties import Notes, note
-from ktk_engine.maintain.remove import plan_removal, remove
+from ktk_engine.maintain.remove import plan_removal, remove, run_removal
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version

@@ -12,7 +12,7 @@ from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
 from ktk_engine.store.open_store import open_store
-from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.store.warehouse import Warehouse, probe
 
 # Keys that some part of a store might take for something else.
 AWKWARD = [

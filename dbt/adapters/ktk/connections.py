@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.context import SpawnContext
@@ -21,18 +21,22 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkConnectionManager
 
 from dbt.adapters.ktk.config.config_reader import declared_in
+from dbt.adapters.ktk.config.source_config import project_of
 from dbt.adapters.ktk.config.stage import is_staged
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.response import response_of_statement
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
-from dbt.adapters.ktk.session.log_warnings import log_warnings
+from dbt.adapters.ktk.session.log_warnings import escape_log, log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
 from dbt.adapters.ktk.session.spark_message import missing_hint
+from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
 from ktk_engine.sql.statement import Statement
 from ktk_engine.sql.token import split_statements
+from ktk_engine.store.open_store import is_url
+from ktk_engine.store.trust import Trust
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
@@ -217,11 +221,14 @@ class KtkConnectionManager(SparkConnectionManager):
         super().__init__(config, mp_context)
         root = Path(getattr(config, "project_root", "") or Path.cwd())
         url = str(config.credentials.store)  # type: ignore[attr-defined]
+        # where the project's sources are stored; the adapter knows
+        self.source_addresses: Callable[[], Sequence[Address]] = tuple
         with translated():
             kind = StagedWarehouse if is_staged(config) else Warehouse
             self.warehouse = kind(
-                url if "://" in url else (root / url).resolve(),
+                url if is_url(url) else (root / url).resolve(),
                 config.credentials.storage_options,  # type: ignore[attr-defined]
+                self._trust(config),
             )
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         server = config.credentials.server  # type: ignore[attr-defined]
@@ -230,6 +237,19 @@ class KtkConnectionManager(SparkConnectionManager):
         # Each thread writes only its own item; a cancel takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
+        escape_log()
+
+    def _trust(self, config: AdapterRequiredConfig) -> Trust:
+        """Where stored views and cubes may lead to: what the profile and the project name."""
+        project, profile = project_of(config), config.credentials
+        own = (project.store, project.defer_store)
+        stores: Sequence[str] = profile.trusted_stores  # type: ignore[attr-defined]
+        return Trust(
+            [project.absolute(item) for item in own if item],
+            [project.absolute(item) for item in stores],
+            lambda: (a.store for a in self.source_addresses() if isinstance(a, StoreAddress)),
+            lambda: (a.location for a in self.source_addresses() if isinstance(a, FileAddress)),
+        )
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
         """Give a connection its handle; starts nothing."""

@@ -37,6 +37,8 @@ class KtkCredentials(Credentials):
     store: str = "./warehouse"  # root of the warehouse; relative to the project's root
     # root of another warehouse that `--state` describes (`--defer`, `dbt clone`); only read
     defer_store: str | None = None
+    # more stores and folders that stored views and cubes may read; below them, plain files too
+    trusted_stores: list[str] = field(default_factory=list)
     # Settings of an object store, such as `endpoint` and keys, also for other stores of the same
     # kind that the project names. This and the next may hold keys: they are never shown.
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -74,8 +76,8 @@ class KtkCredentials(Credentials):
     def __post_init__(self) -> None:
         if not self.schema:
             raise ValidationError("The profile names no `schema` (a folder of the store).")
-        for name in ("store", "defer_store"):
-            address = getattr(self, name) or ""
+        named = [(name, getattr(self, name) or "") for name in ("store", "defer_store")]
+        for name, address in (*named, *(("trusted_stores", item) for item in self.trusted_stores)):
             if without_secrets(address) != address:
                 raise ValidationError(
                     f"The profile's `{name}` holds a user, a key or a query: an address names a "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,13 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.builders import Builders, Built
 from dbt.adapters.ktk.column import KtkColumn, columns_of
+from dbt.adapters.ktk.config.source_config import project_of, source_address
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
+from ktk_engine.catalog.source_address import Address
 from ktk_engine.gate.owner import Owner
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.maintain.properties import Notes
@@ -64,6 +66,8 @@ class StoreAdapter(MetastoreAdapter):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.Relation = KtkRelation.of_project(config, self.connections.sessions.functions)
+        self._known_sources: tuple[Any, Sequence[Address]] = (None, ())
+        self.connections.source_addresses = self._source_addresses
         self._ended, self._failed, self._taken_out = set(), set(), set()
 
     @property
@@ -157,6 +161,18 @@ class StoreAdapter(MetastoreAdapter):
         if not self.has_metastore and not self.connections.sessions.started:
             return []  # a Spark that has not started has no relations of its own
         return super().get_columns_in_relation(relation)
+
+    def _source_addresses(self) -> Sequence[Address]:
+        """Where the sources of the project are stored, except for those that are in error."""
+        manifest: Any = self._macro_resolver
+        if self._known_sources[0] is not manifest:
+            found: list[Address] = []
+            for source in (getattr(manifest, "sources", None) or {}).values():
+                with suppress(DbtConfigError):  # raised where the source is read
+                    address = source_address(source, project_of(self.config))
+                    found += [address] if address is not None else []
+            self._known_sources = manifest, found
+        return self._known_sources[1]
 
     def _source_named(self, relation: BaseRelation) -> KtkRelation | None:
         """Find the source with a relation's name, because dbt's unit tests drop its address."""

@@ -54,6 +54,11 @@ DBT: Voice = {
     "predicate": "incremental_predicates",
     "location": "`ktk_location`",
     "ignore_folders": "`ktk_options: {{recursiveFileLookup: true}}`",
+    "only_files": "`ktk_options: {{pathGlobFilter: '*.{ending}'}}`",
+    "whole_documents": "`ktk_options: {{multiLine: true}}`",
+    "separator": "`ktk_options: {{sep: {mark!r}}}`",
+    "encoding": "`ktk_options: {{encoding: ...}}`",
+    "read_dataset": "by `ktk_store: {store}` and `ktk_dataset: {dataset}`",
     "answer_here": "`ktk query`",
     "ask_view": "dbt show --inline \"select * from {{{{ ref('{name}') }}}}\"",
     "spelled_alike": "Each can be read under its own name by a source with `ktk_dataset`, and in "
@@ -146,4 +151,7 @@ DBT: Voice = {
     "the table with literals.",
     "returned": "model()",
     "unstaged": "without `ktk_stage`",
+    "trust": "If you trust it, add it to the target in profiles.yml: trusted_stores: [{address!r}]",
+    "no_view": "A model that needs this is materialized as a table, whose SQL this project "
+    "compiles.",
 }

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say_json
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
+from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.messages import spoken
 from ktk_engine.progress import progress_bar
@@ -33,7 +34,7 @@ def check(cube: str | None, deep: bool, as_json: bool, store_url: str | None) ->
     published for Kartothek readers are looked at too. With --deep all data are read, so that any
     damage is found.
 
-    Ends with 1 if anything was found. Nothing is changed.
+    Ends with 1 if anything was found, or if there is nothing to check. Nothing is changed.
     """
     from ktk_engine.maintain.check import check as check_one
     from ktk_engine.maintain.check import check_all
@@ -46,12 +47,18 @@ def check(cube: str | None, deep: bool, as_json: bool, store_url: str | None) ->
         return
     found: list[Checked] = []
     told: list[dict[str, Any]] = []
-    for store in find_stores(store_url, quiet=as_json):
+    stores = find_stores(store_url, quiet=as_json)
+    for store in stores:
         with progress_bar(f"checking {store.url}") as tell:
             checked = list(check_all(store, deep=deep, progress=tell))
         found += checked
         told += [{"store": store.url, **item.as_dict()} for item in checked]
     _say(found, as_json, told)
+    if not found:
+        raise DatasetNotFoundError(
+            f"There is no cube and no table in {', '.join(store.url for store in stores)}: nothing "
+            "was checked. Correct the path, or build something there first."
+        )
 
 
 def _say(found: Sequence[Checked], as_json: bool, told: object) -> None:
@@ -60,8 +67,6 @@ def _say(found: Sequence[Checked], as_json: bool, told: object) -> None:
     else:
         for item in found:
             _show(item)
-        if not found:
-            say("There is no cube and no table.")
     if any(item.problems for item in found):
         raise click.exceptions.Exit(1)
 

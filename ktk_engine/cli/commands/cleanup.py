@@ -125,6 +125,8 @@ def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
             table.add_row(*_cells(item.name, item.garbage))
     if table.row_count:
         print_table(make_console(), table)
+    if not cleaned:
+        say("There is no cube and no table in this store.")
     if rest:
         say(f"{counted(rest, 'unfinished file')} in the whole store.")
     if not delete:

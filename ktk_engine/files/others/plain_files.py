@@ -11,14 +11,14 @@ import glob
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.errors import ConfigurationError, SourceWarning
+from ktk_engine.errors import ConfigurationError, FormatError, SourceWarning
 from ktk_engine.files.footers import Footer, FooterCache
 from ktk_engine.formatting import counted
 from ktk_engine.messages import Message, Remedy
@@ -30,6 +30,17 @@ from ktk_engine.types.type_class import class_name, class_problem
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_ROOT = re.compile(r"[A-Za-z0-9+.-]+:/+[^/]*/?")
+_DATASET = "a dataset of Kartothek or dbt-ktk"
+# What a table has in its folder, or beside it.
+_MARKS = (
+    ("{above}/{name}.by-dataset-metadata*", _DATASET),
+    ("{above}/.ktk/dataset/{name}", _DATASET),
+    ("{above}/.ktk/cube/{cube}", _DATASET),
+    ("{folder}/_delta_log", "a Delta table"),
+    ("{folder}/.hoodie", "a Hudi table"),
+    ("{folder}/metadata/*.metadata.json", "an Iceberg table"),
+)
 _SCHEME = re.compile(r"^file:(?://)?(?=/)")
 # Spark's type for an old form of instants, which Arrow reads as local time in nanoseconds.
 _INSTANT = pa.timestamp("us", "UTC")
@@ -62,7 +73,8 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
     """Find the files at a location, in folders of any depth, as Spark does.
 
     A location is a file, a folder, or a pattern of `*`, `?`, `[ab]`, `{ab,cd}`. Names that begin
-    with `_` or `.` are no data. `only` is a pattern for names of files. With `ignore_folders`,
+    with `_` or `.` are no data, unless the location itself names them so. `only` is a pattern for
+    names of files. With `ignore_folders`,
     folders `name=text` are no columns.
     """
     path = _SCHEME.sub("", location)
@@ -81,10 +93,66 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
     return files
 
 
+def refuse_tables(
+    source: str,
+    paths: Iterable[str],
+    exists: Callable[[Sequence[str]], bool] = lambda patterns: any(map(glob.glob, patterns)),
+    escape: Callable[[str], str] = glob.escape,
+) -> None:
+    """Refuse files of a table whose metadata says which of its files and rows are in use.
+
+    Args:
+        source: the source, for messages.
+        paths: its files.
+        exists: tells whether something matches one of several patterns.
+        escape: makes a pattern of a path.
+
+    Raises:
+        ConfigurationError: a file is in a folder of such a table.
+    """
+    folders = {folder for path in paths for folder in _folders_above(path)}
+    marks = [
+        (pattern.format_map({key: escape(text) for key, text in parts.items()}), what, folder)
+        for folder in sorted(folders, key=len)
+        if "=" not in (parts := _parts(folder))["name"]
+        for pattern, what in _MARKS
+    ]
+    if not marks or not exists([pattern for pattern, _, _ in marks]):
+        return
+    what, folder = next((w, folder) for pattern, w, folder in marks if exists([pattern]))
+    store, name = folder.removeprefix("file://").rpartition("/")[::2]
+    way: Remedy | str = "in a Python model, by a reader of that format, or have its rows exported"
+    if what == _DATASET:
+        way = Remedy("read_dataset", store=store, dataset=name)
+    raise ConfigurationError(
+        Message(
+            f"Source {source}: {store}/{name} is {what}. Its metadata says which files are in use; "
+            "all files together have rows that were deleted or replaced. Read it ",
+            way,
+            ".",
+        )
+    )
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """The folders that a path is in, up to the root or bucket."""
+    root = _ROOT.match(path)
+    while len(path := path.rpartition("/")[0]) > (root.end() if root else 0):
+        yield path
+
+
+def _parts(folder: str) -> dict[str, str]:
+    above, _, name = folder.rpartition("/")
+    return {"folder": folder, "above": above, "name": name, "cube": name.partition("++")[0]}
+
+
 def _matches(pattern: str) -> Iterator[str]:
     braces = _BRACES.search(pattern)
     if braces is None:
-        yield from glob.glob(pattern.replace("[^", "[!"))
+        for path in glob.glob(pattern.replace("[^", "[!")):
+            parts = zip(path.split(os.sep), pattern.split(os.sep), strict=False)
+            if all(_is_data(name) or not _is_data(given) for name, given in parts):
+                yield path
         return
     for part in braces[1].split(","):
         yield from _matches(pattern[: braces.start()] + part + pattern[braces.end() :])
@@ -117,7 +185,17 @@ def read_plain_files(
     file is no parquet file or cannot be read.
     """
     keys = [file.path[1:] for file in files]
-    footers = [_with_instants(footer) for footer in known.read(store, keys)]
+    try:
+        footers = [_with_instants(footer) for footer in known.read(store, keys)]
+    except FormatError as error:
+        raise FormatError(
+            Message(
+                error,
+                " If it is no data, leave it out: ",
+                Remedy("only_files", ending="parquet"),
+                ".",
+            )
+        ) from error
     folders = _folders(store, files)
     joined = _Joined(store.url, {Identifier(name): name for name in folders})
     for file, footer in zip(files, footers, strict=True):
@@ -126,7 +204,8 @@ def read_plain_files(
     schema = joined.schema()
     readable = [field for field in schema if field.name not in joined.refused]
     if not readable:
-        raise ConfigurationError(next(iter(joined.refused.values())))
+        no_column = f"The files of {store.url} have no column, for instance {files[0].path}."
+        raise ConfigurationError(next(iter(joined.refused.values()), no_column))
     texts = {name: pa.array(values, pa.string()) for name, values in folders.items()}
     snapshot = Snapshot(
         uuid=store.url,

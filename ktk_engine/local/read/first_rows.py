@@ -118,8 +118,13 @@ class FirstRows:
         return self.may_hold(range_.low[:common])
 
     @property
+    def is_complete(self) -> bool:
+        """Whether any other row can be left out: enough are there, and they have no order."""
+        return not self.plan.order_by and self.rows >= self.limit
+
+    @property
     def _is_full(self) -> bool:
-        return self._last is not None or (not self.plan.order_by and self.rows >= self.limit)
+        return self._last is not None or self.is_complete
 
     def _is_wanted(self, unit: _Unit) -> bool:
         return self.may_hold(unit.low)
@@ -137,15 +142,16 @@ class FirstRows:
         return replace(self.plan, datasets=tuple(restricted), limit=None)
 
 
-def cells_of(plan: Plan) -> Plan | None:
+def cells_of(plan: Plan, names: Sequence[str]) -> Plan | None:
     """A plan of only the first cells, where the seed dataset alone decides about them.
 
-    None if other datasets or dropped dimensions decide too, or if there is no other dataset to read
-    afterwards.
+    None if other datasets or dropped dimensions decide too, or if `names` has no other column to
+    read afterwards.
     """
     seed, *others = plan.datasets
     decides = all(item.join == "left" for item in others) and not (plan.distinct or seed.distinct)
-    if not (others and plan.order_by and decides and isinstance(plan.condition, TrueCondition)):
+    has_more = others or not set(names) <= set(plan.order_by)
+    if not (has_more and plan.order_by and decides and isinstance(plan.condition, TrueCondition)):
         return None
     return replace(plan, datasets=(seed,), columns=plan.order_by)
 

@@ -141,7 +141,7 @@ def _relation(parts: tuple[str, ...], names: Names) -> Rows:
     if moment is not None:
         refuse(".".join(parts))
     own = replace(names, within=schema, parts={})
-    return read_query(parse_query(view.sql), own)
+    return read_query(parse_query(relations.query(schema, relation.name).sql), own)
 
 
 def _with(select: exp.Select, names: Names) -> Mapping[str, Rows]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.change_set import ChangeSet
+from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
@@ -39,6 +40,7 @@ class StagedStore(StagedLogs):
     def __init__(self, beneath: ObjectStore) -> None:
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
+        self._reads: dict[LogScope, list[Reads]] = {}
         self._parts: list[tuple[LogScope, PendingCommit]] = []
         self._write_intents = ExitStack()
 
@@ -65,6 +67,16 @@ class StagedStore(StagedLogs):
             [key for uuid in gone for key in (document_key(uuid), msgpack_document_key(uuid))]
         )
 
+    def depend_on(self, scope: LogScope, reads: Reads) -> None:
+        """Let what is published of a scope depend on what a verb without changes looked at."""
+        with self._lock:
+            self._reads.setdefault(scope, []).append(reads)
+
+    def reads_of(self, scope: LogScope) -> list[Reads]:
+        """What verbs without changes looked at."""
+        with self._lock:
+            return [*self._reads.get(scope, ())]
+
     @property
     def commits(self) -> Mapping[LogScope, list[StagedCommit]]:
         """The commits of each scope, in the order of their versions."""
@@ -84,6 +96,7 @@ class StagedStore(StagedLogs):
             for scope, part in self._parts:
                 part.status = statuses.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
+            self._reads.clear()
             self._parts.clear()
             self._end(is_over)
             self._write_intents.close()

@@ -17,10 +17,9 @@ from ktk_engine.catalog.catalog import (
     find_relation,
     list_relations,
     read_view,
-    resolve_place,
 )
 from ktk_engine.catalog.moment import Moment
-from ktk_engine.catalog.source_address import StoreAddress, parse_address
+from ktk_engine.catalog.source_address import FileAddress, StoreAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
@@ -31,8 +30,10 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
+from ktk_engine.sql.statement import Statement
+from ktk_engine.sql.stored_text import SUBSTITUTION, stored_query
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.warehouse import is_store_address
+from ktk_engine.store.trust import Trust, is_store_address, resolve_place
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 
@@ -52,7 +53,16 @@ class Plannable:
 
 
 def check_columns_alike(name: str, schema: pa.Schema) -> None:
-    """Raise a `ConsistencyError` for two columns of another program that SQL cannot tell apart."""
+    """Raise a `ConsistencyError` for columns of another program that SQL cannot name.
+
+    It cannot tell two apart, or Spark would replace a name by a setting: ``${env:HOME}``.
+    """
+    replaced = next(filter(SUBSTITUTION.search, schema.names), None)
+    if replaced is not None:
+        raise ConsistencyError(
+            f"{name} has the column `{replaced}`, which Spark takes for a setting. Python reads it "
+            "(Store), and writes it under another name."
+        )
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
@@ -67,6 +77,7 @@ class KnownStores:
     """The stores that statements name, with what other statements know of them."""
 
     open_schema: OpenSchema  # by schema, None if there is no such schema; also by address
+    trust: Trust = field(default_factory=Trust)  # where views and cubes may lead to
     _metadata: dict[str, MetadataCache] = field(default_factory=dict)
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
 
@@ -98,6 +109,7 @@ class NamedRelations:
     _schemas: dict[Identifier, str] = field(default_factory=dict)
     _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], ViewDocument] = field(default_factory=dict)
+    _queries: dict[tuple[str, str], Statement] = field(default_factory=dict)
     _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
 
     def find(self, parts: Sequence[str], within: str = "") -> tuple[str, Relation] | None:
@@ -170,7 +182,7 @@ class NamedRelations:
             )
 
         def state_in(place: str) -> State:
-            where = resolve_place(schema, place) if place else schema
+            where = self.known.trust.follow(schema, view.name, place) if place else schema
             if self.known.open_schema(where) is None:
                 raise DatasetNotFoundError(
                     f"Cube {schema}.{view.name} reads datasets of schema {place}, which is gone."
@@ -188,6 +200,38 @@ class NamedRelations:
                 raise QueryError(f"View {schema}.{name} was dropped while the statement started.")
             self._views[key] = view
         return self._views[key]
+
+    def query(self, schema: str, name: str) -> Statement:
+        """Give the query of a view, which others may have written, if it may run here.
+
+        Raises a `QueryError` that names the view for a text that is not to run, or that reads what
+        it may not; see `stored_query` and `Trust`.
+        """
+        key = (schema, name)
+        if key not in self._queries:
+            is_foreign = not self.known.trust.is_own(schema)
+            sql = self.view(schema, name).sql
+            statement = stored_query(f"{schema}.{name}", sql, is_foreign)
+            for reference in statement.references:
+                self._check_reference(schema, name, reference.parts, is_foreign)
+            self._queries[key] = statement
+        return self._queries[key]
+
+    def _check_reference(
+        self, schema: str, name: str, parts: Sequence[str], is_foreign: bool
+    ) -> None:
+        address = parse_address(parts[0]) if len(parts) == 3 else None
+        if isinstance(address, FileAddress):
+            self.known.trust.check_files(schema, name, address.location)
+        elif isinstance(address, StoreAddress):
+            self.known.trust.follow(schema, name, address.store)
+        elif len(parts) == 2:
+            self.known.trust.follow(schema, name, parts[0])
+        if is_foreign and address is None and self.find(parts, schema) is None:
+            raise QueryError(
+                f"{schema}.{name} reads {'.'.join(parts)}, which is no relation of its store, and "
+                "a view of another store reads nothing else."
+            )
 
     def cube(self, schema: str, name: str, moment: Moment | None = None) -> Plannable:
         """Give the cube of a view at a version, None for the newest."""

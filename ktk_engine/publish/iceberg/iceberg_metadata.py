@@ -36,6 +36,7 @@ _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")
 _HINT = "version-hint.text"
+_HINTED = re.compile(rb"\s*\d{1,18}\s*")
 _LOCAL = "file://"
 _NUMBERS = ("last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id")
 _RETRIES = 10
@@ -191,9 +192,14 @@ def _check(state: IcebergState) -> None:
 
 
 def _hint(store: ObjectStore, uuid: str) -> int:
-    with suppress(ObjectNotFoundError, ValueError):
-        return int(store.get(_hint_key(uuid)))
+    with suppress(ObjectNotFoundError):
+        return _number(store.get(_hint_key(uuid)))
     return -1
+
+
+def _number(hint: bytes) -> int:
+    """The version that a hint names; -1 if it names none that there can be."""
+    return int(hint) if _HINTED.fullmatch(hint) else -1
 
 
 def _hint_key(uuid: str) -> str:
@@ -237,7 +243,7 @@ def _swap_hint(store: ObjectStore, uuid: str, version: int) -> bool:
     key, data = _hint_key(uuid), str(version).encode()
     try:
         known, token = store.get_with_token(key)
-        newer = int(known) if known.isdigit() else -1
+        newer = _number(known)
         if newer < version or not store.exists(metadata_key(uuid, newer)):
             store.replace(key, data, token)
     except TokenMismatchError:

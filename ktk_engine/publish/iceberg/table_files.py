@@ -5,6 +5,7 @@ See docs/design/files-and-commits.md, Iceberg.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from ktk_engine.publish.iceberg.manifest import (
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.key import join_key
 
+_NUMBER = re.compile("[0-9]{1,18}")
 _LARGEST = 8_192  # files of a manifest
 _MERGED = 2_048  # a manifest with more is left as it is
 _IN_A_TIER = 8
@@ -70,7 +72,7 @@ class TableFiles:
         """List all files anew, in place of those that a snapshot with the summary `before` has."""
         self.add(self.dataset.files)
         said = [before.get(name, "") for name in (_FILES, _RECORDS)]
-        files, rows = (int(text) if text.isdigit() else 0 for text in said)
+        files, rows = (int(text) if _NUMBER.fullmatch(text) else 0 for text in said)
         self.deleted = files, rows
         self._is_anew = self.snapshot.parent is not None
 

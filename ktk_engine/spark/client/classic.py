@@ -176,6 +176,19 @@ class ClassicClient:
             sessions.setActiveSession(java_session(self.session))
             yield
 
+    def classes_of(self, functions: Iterable[str]) -> dict[str, str]:
+        """See `Client`; PySpark's own call takes twenty times as long."""
+        from pyspark.errors import AnalysisException
+
+        jvm: Any = self.session._jvm
+        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+        catalog, found = java_session(self.session).sessionState().catalog(), {}
+        with self.active():
+            for name in functions:
+                with suppress(AnalysisException):
+                    found[name] = str(catalog.lookupFunctionInfo(identifier(name)).getClassName())
+        return found
+
     def check_syntax(self, sql: str) -> None:
         """See `Client`."""
         java_session(self.session).sessionState().sqlParser().parsePlan(sql)

@@ -213,6 +213,16 @@ class ConnectClient:
 
     active = keeping_active
 
+    def classes_of(self, functions: Iterable[str]) -> dict[str, str]:
+        """See `Client`."""
+        from pyspark.errors import AnalysisException
+
+        found = {}
+        for name in functions:
+            with suppress(AnalysisException):
+                found[name] = str(self.session.catalog.getFunction(name).className)
+        return found
+
     def check_syntax(self, sql: str) -> None:
         """See `Client`; `explain` parses the whole statement and runs nothing."""
         import pyspark  # noqa: F401

@@ -106,6 +106,9 @@ class Client(Protocol):
     def active(self) -> AbstractContextManager[None]:
         """Make this session the thread's active one for a block."""
 
+    def classes_of(self, functions: Iterable[str]) -> dict[str, str]:
+        """The Java classes that names of functions mean in this session, of those it knows."""
+
     def check_syntax(self, sql: str) -> None:
         """Parse a statement without running it; raises Spark's `ParseException`."""
 

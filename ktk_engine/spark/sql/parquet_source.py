@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark  # noqa: F401
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import types as st
 
 from ktk_engine.catalog.source_address import FileAddress
@@ -25,6 +26,7 @@ from ktk_engine.files.others.plain_files import (
     PlainFiles,
     find_files,
     read_plain_files,
+    refuse_tables,
 )
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
@@ -34,7 +36,7 @@ from ktk_engine.spark.frames import with_types
 from ktk_engine.spark.read.read_types import read_type
 from ktk_engine.spark.read.scan import READING, UNBOUNDED
 from ktk_engine.spark.read.spark_parses_partition_values import spark_parses_partition_values
-from ktk_engine.spark.sql.read_files import given_options, literal_location
+from ktk_engine.spark.sql.read_files import given_options, literal_location, local_path
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
@@ -48,27 +50,31 @@ _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 
 
 def open_parquet_source(
-    known: KnownStores, address: FileAddress, name: str
+    session: SparkSession, known: KnownStores, address: FileAddress, name: str
 ) -> ParquetSource | None:
     """Open parquet files of this machine; None if there are none, since they may be elsewhere.
 
-    Raises a `ConfigurationError` if their columns or folders do not fit together, or a
-    `FormatError` if a file is unreadable or no parquet file.
+    Raises a `ConfigurationError` if their columns or folders do not fit together, or if they are of
+    a table of another format, and a `FormatError` if a file is unreadable or no parquet file.
     """
     options = given_options(address)
     recursive = options.get(_RECURSIVE, "").lower() == "true"
     found = find_files(address.location, options.get(_ONLY, ""), recursive)
     if not found:
         return None
+    refuse_tables(name, [file.path for file in found])
     store = SourceFiles(name, address.location)
     metadata = known.renewed(store)
-    return ParquetSource(address, read_plain_files(store, metadata.footers, found), metadata)
+    return ParquetSource(
+        session, address, read_plain_files(store, metadata.footers, found), metadata
+    )
 
 
 @dataclass(frozen=True)
 class ParquetSource:
     """Parquet files of this machine."""
 
+    session: SparkSession = field(compare=False, repr=False)
     address: FileAddress
     files: PlainFiles
     known: MetadataCache = field(compare=False, repr=False)  # footers of the files
@@ -89,7 +95,15 @@ class ParquetSource:
                 return f"column `{name}` has different types"
             if name not in folders and None in self._read_types(name):
                 return f"column `{name}` has a type that Spark cannot read"
-        return ""
+        return "" if self._lists_all() else "Spark's reader passes over files, or finds others"
+
+    def _lists_all(self) -> bool:
+        """Whether Spark would read exactly these files: it hides names that begin with `_`."""
+        try:
+            listed = {local_path(uri) for uri in self.frame.inputFiles()}
+        except (AnalysisException, IllegalArgumentException):  # a name with a colon
+            return False
+        return listed == {file.path for file in self.files.files}
 
     def _read_types(self, name: str) -> frozenset[st.DataType | None]:
         """The types with which Spark reads a column of each file that has it."""
@@ -98,8 +112,9 @@ class ParquetSource:
         types = {column.type for s in schemas for column in s if Identifier(column.name) == key}
         return frozenset(read_type(t, physical) for physical in types)
 
-    def frame(self, session: SparkSession) -> DataFrame:
-        """Give the rows as Spark reads them; only without an `obstacle`."""
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The rows as Spark reads them; only without an `obstacle`."""
         folders, fields = self.files.snapshot.partition_keys, []
         types = {column.name: spark_type(column.type) for column in self.files.schema}
         for name, own in types.items():
@@ -108,7 +123,7 @@ class ParquetSource:
         options = {**READING, **UNBOUNDED, **given_options(self.address)}
         if not folders:  # else Spark skips nested folders
             options[_RECURSIVE] = "true"
-        reader = session.read.options(**options).schema(st.StructType(fields))
+        reader = self.session.read.options(**options).schema(st.StructType(fields))
         frame = reader.parquet(literal_location(self.address.location))
         return with_types(frame.select(*map(quote_identifier, types)), types)
 

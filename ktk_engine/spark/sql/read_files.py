@@ -1,61 +1,76 @@
 """Reads plain files of other programs as a source.
 
-Spark reads CSV and JSON files, and parquet files that it reads correctly: see `parquet_files`.
+Spark reads CSV and JSON files as texts, whose values `text_values` converts, and parquet files of
+other file systems. See `parquet_source` for those of this machine.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyspark  # noqa: F401
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.catalog.source_address import FileAddress
-from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError
+from ktk_engine.files.others.plain_files import find_files, refuse_tables
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
-from ktk_engine.spark.session.session import text_for
+from ktk_engine.spark.sql.text_values import SPARKS_OWN, TextValues, as_texts
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
-from ktk_engine.types.identifier import find_name
+from ktk_engine.types.identifier import Name, find_name, first_pair_alike
 from ktk_engine.types.quote import quote_identifier, quote_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Spark's default mode would silently turn a value that does not fit into null.
+# Spark's default mode would silently turn a value that does not fit into null. Without column
+# pruning it also notices a row of another length where a statement reads few columns.
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "parquet": UNBOUNDED,
     "json": {"mode": "FAILFAST"},
-    "csv": {"mode": "FAILFAST", "header": "true", "inferschema": "true"},
+    "csv": {
+        "mode": "FAILFAST",
+        "header": "true",
+        "inferschema": "true",
+        "columnpruning": "false",
+    },
 }
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f][0-9A-Fa-f]")
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+_SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
+_SEPARATORS = ",;|\t"
+_ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
+_LF = "\n"
+_BLANKS = " \t\r\n\ufeff"
+_DOCUMENT = (
+    "concat('{\"rows\":', if(value like '[%', value, concat('[', value, ']')), ',\"end\":true}')"
+)
 
 
 def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
-    """Give the rows of files lazily, with the declared types or else those that Spark infers.
+    """Give the rows of files lazily, with the declared types or else inferred ones.
 
     Parquet files, here those of other file systems, have their own types, and columns of folders
     `x=y` are text. Raises a `DatasetNotFoundError` without files, or a `ConfigurationError` if they
-    lack a declared column.
+    lack a declared column, have different headers, or belong to a table of another format.
     """
-    options = {**_DEFAULTS[address.format], **given_options(address)}
     try:
-        if address.format == "parquet" or not address.columns:
-            return _with_decoded_folders(_load(session, address, options, None))
-        found = _schema(session, address, options, name)
-        # By name: Spark compares each file's header with the schema.
-        frame = _load(session, address, {**options, "enforceschema": "false"}, found)
-        return _with_decoded_folders(frame)
+        return _Files(session, address, name).frame()
     except AnalysisException as error:
         if condition_of(error).partition(".")[0] not in _NOTHING_THERE:
             raise
@@ -64,7 +79,8 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
                 f"Source {name}: there are no {address.format} files at {address.location}. "
                 "Correct ",
                 Remedy("location"),
-                " (a relative one starts at the project's folder), or put the files there.",
+                " (a relative one starts at the project's folder), or put the files there. Spark "
+                "passes over names that begin with _ or a dot.",
             )
         ) from error
 
@@ -74,99 +90,318 @@ def given_options(address: FileAddress) -> dict[str, str]:
     return {key.lower(): value for key, value in address.options}
 
 
-def _load(
-    session: SparkSession,
-    address: FileAddress,
-    options: Mapping[str, str],
-    schema: st.StructType | None,
-) -> DataFrame:
-    reader = session.read.format(address.format).options(**options)
-    if schema is not None:
-        reader = reader.schema(schema)
-    return reader.load(literal_location(address.location))
+@dataclass(frozen=True)
+class _Files:
+    """The files of one source."""
 
+    session: SparkSession
+    address: FileAddress
+    name: str
 
-def _schema(
-    session: SparkSession, address: FileAddress, options: Mapping[str, str], name: str
-) -> st.StructType:
-    """The files' columns with the declared types; rows are read only to infer the others."""
-    declared = {column: spark_type(parse_type(text)) for column, text in address.columns}
-    if address.format == "csv" and options["header"].lower() != "true":
-        return _without_header(session, address, options, declared, name)
-    without_types = {**options, "inferschema": "false"}
-    found = _load(session, address, without_types, None).schema
-    declared = {find_name(column, found.names) or column: t for column, t in declared.items()}
-    unknown = [column for column in declared if column not in found.names]
-    if unknown:
-        hint = did_you_mean(unknown[0], found.names, "{}")
+    @cached_property
+    def given(self) -> dict[str, str]:
+        return given_options(self.address)
+
+    @property
+    def _encoding(self) -> str:
+        return self.given.get("encoding", self.given.get("charset", ""))
+
+    @cached_property
+    def options(self) -> dict[str, str]:
+        form = self._form_of_lines if self.address.format == "csv" else {}
+        return {**_DEFAULTS[self.address.format], **form, **self.given}
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        """The files' addresses, as Spark lists them."""
+        try:
+            return self._lines().inputFiles()
+        except IllegalArgumentException:  # a pattern meets a name with a colon
+            return []
+
+    @cached_property
+    def _folders(self) -> dict[str, tuple[str, str]]:
+        """The columns of folders: name to Spark -> name and SQL for the text, decoded as UTF-8.
+
+        Spark decodes each `%XX` to the character of that number, which is right for what it writes
+        itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
+        """
+        names = [name for name in self._lines().columns if name != "value"]
+        parts = {part for uri in self._listed for part in unquote(uri).split("/")[:-1]}
+        if not any(_BEYOND_ASCII.search(part) for part in parts if "=" in part):
+            return {name: (name, quote_identifier(name)) for name in names}
+        written = {
+            _as_spark_decodes(name): name for name, _, _ in (p.partition("=") for p in parts)
+        }
+        return {name: (unquote(written[name]), _value_of_folder(written[name])) for name in names}
+
+    def frame(self) -> DataFrame:
+        """The rows."""
+        self._check_places()
+        if self.address.format == "parquet":
+            return self._selected(self._load())
+        if SPARKS_OWN & self.given.keys():
+            return self._selected(self._load(self._schema(self._load().schema)))
+        if self.address.format == "json":
+            self._check_documents()
+        return self._converted()
+
+    def _check_places(self) -> None:
+        """Refuse files that Spark does not list, and those of tables with metadata."""
+        there = find_files(self.address.location, self.given.get("pathglobfilter", ""))
+        if missing := {file.path for file in there} - set(map(local_path, self._listed)):
+            raise ConfigurationError(
+                f"Source {self.name}: Spark does not read {min(missing)}. It passes over names "
+                "that begin with _ or a dot, and cannot read names with a colon. Rename the file."
+            )
+        if there:
+            refuse_tables(self.name, [file.path for file in there])
+        else:
+            refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
+
+    def _exists(self, patterns: Sequence[str]) -> bool:
+        """Whether something matches one of several patterns."""
+        root = match[0] if (match := _SCHEME.match(patterns[0])) else ""
+        below = ",".join(pattern[len(root) :].lstrip("/") for pattern in patterns)
+        try:
+            return bool(self.session.read.text(f"{root}/{{{below}}}").schema)
+        except AnalysisException as error:
+            if condition_of(error) != "PATH_NOT_FOUND":
+                raise
+            return False
+
+    def _load(self, schema: st.StructType | None = None, **options: str) -> DataFrame:
+        reader = self.session.read.format(self.address.format)
+        reader = reader.options(**{**self.options, **options})
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.load(literal_location(self.address.location))
+
+    def _lines(self, location: str = "", **options: str) -> DataFrame:
+        """The lines of the files, or of one of them."""
+        others = {k: v for k, v in self.given.items() if k not in ("encoding", "charset")}
+        reader = self.session.read.format("text").options(**{**others, **options})
+        return reader.load(location or literal_location(self.address.location))
+
+    @cached_property
+    def _form_of_lines(self) -> dict[str, str]:
+        """How CSV files are to be read: each line alone, or a file as a whole.
+
+        Only as a whole, line breaks in quotes are read correctly. Raises a `ConfigurationError` if
+        the encoding or the header of a file is wrong.
+        """
+        quote = self.given.get("quote", '"')
+        form = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
+        if not _extends_ascii(self._encoding):
+            # Only Spark can read these headers, and compares them with the schema.
+            return {**form, "multiline": "true", "enforceschema": "false"}
+        # One line is kept; the rest are numbers, which Spark aggregates without sorting lines.
+        example = self._first_line(self._lines(linesep=_LF))
+        quotes = quote_text(quote)
+        parity = f"(length(value) - length(replace(value, {quotes}, ''))) % 2"
+        lines = self._lines(linesep=_LF).selectExpr(
+            "_metadata.file_path as file",
+            "monotonically_increasing_id() as number",
+            f"{self._may_be_first} as may_be_first",
+            f"value = {quote_text(example)} as alike",
+            "endswith(value, '\r') as crlf",
+            "instr(value, '\r') between 1 and length(value) - 1 or "
+            f"(contains(value, {quotes}) and {parity} = 1) as broken",
+            f"{_ODD} as odd",
+        )
+        numbers = [
+            f"min(number) filter (where may_be_first and {name})"
+            for name in ("true", "alike", "crlf")
+        ]
+        found = lines.groupBy("file").agg(
+            *map(F.expr, (*numbers, "bool_or(broken)", "bool_or(odd)"))
+        )
+        headers, broken, crlf = {}, False, True
+        for file, first, alike, ended, is_broken, odd in sorted(found.collect(), key=itemgetter(0)):
+            if odd and not self._encoding:
+                self._refuse_encoding(file)
+            if first is not None:
+                one = example if first == alike else self._first_line(self._of_file(file))
+                headers[local_path(file)] = one.partition("\r")[0]
+            broken, crlf = broken or is_broken, crlf and first == ended
+        if self.given.get("header", "true").lower() == "true":
+            self._check_headers(headers)
+        # Else Spark makes a line feed of each line break in quotes.
+        ends = {"linesep": "\r\n"} if broken and crlf else {}
+        return {**form, **ends, "multiline": str(broken).lower()}
+
+    @property
+    def _may_be_first(self) -> str:
+        """SQL for whether a line can be a file's first row: Spark skips blank ones and comments."""
+        comment = quote_text(self.given.get("comment", ""))
+        return (
+            "_metadata.file_block_start = 0 and trim(value) not in ('', '\r') and "
+            f"({comment} = '' or not startswith(value, {comment}))"
+        )
+
+    def _of_file(self, file: str) -> DataFrame:
+        return self._lines(_escaped(unquote(file)), linesep=_LF)
+
+    def _first_line(self, lines: DataFrame) -> str:
+        """The first line that can be a row; empty without one."""
+        found = lines.where(self._may_be_first).select("value").head(1)
+        return str(found[0].value) if found else ""
+
+    def _refuse_encoding(self, file: str) -> None:
+        line = self._of_file(file).where(_ODD).select("value").head(1)[0].value
         raise ConfigurationError(
             Message(
-                f"Source {name}: the files at {address.location} have no column "
-                f"{', '.join(unknown)}, which is ",
-                Remedy("declared"),
-                f" with a data_type.{hint} They have: {', '.join(found.names)}.",
+                f"Source {self.name}: {local_path(file)} is not in UTF-8, for instance the line "
+                f"{line!r}. Save it in UTF-8, or give ",
+                Remedy("encoding"),
+                ".",
             )
         )
-    if address.format == "csv" and set(found.names) - set(declared):
-        found = _load(session, address, options, None).schema
-    return st.StructType(
-        [st.StructField(f.name, declared.get(f.name, f.dataType)) for f in found.fields]
-    )
 
+    def _check_headers(self, headers: Mapping[str, str]) -> None:
+        """Refuse headers that differ, repeat a name, or are separated by another character."""
+        separator = self.given.get("sep", self.given.get("delimiter", ","))
+        separator = {r"\t": "\t"}.get(separator, separator)
+        known: dict[str, list[str]] = {}
+        for file, line in headers.items():
+            line = line.removeprefix("\ufeff")
+            names = known[file] = _cells(line, separator, self.given.get("quote", '"'))
+            if pair := first_pair_alike(names) or _repeated(names):
+                raise ConfigurationError(
+                    f"Source {self.name}: the header of {file} names {' and '.join(pair)}, which "
+                    "SQL cannot tell apart. Rename one of them."
+                )
+            marks = [mark for mark in _SEPARATORS if mark in line and names == [line]]
+            if marks and not {"sep", "delimiter"} & self.given.keys():
+                raise ConfigurationError(
+                    Message(
+                        f"Source {self.name}: {line!r} would be the only column of {file}. If "
+                        f"{marks[0]!r} separates its columns, give ",
+                        Remedy("separator", mark=marks[0]),
+                        ".",
+                    )
+                )
+            first = next(iter(known))
+            if Name(names).key != Name(known[first]).key:
+                raise ConfigurationError(
+                    Message(
+                        f"Source {self.name}: the files have different headers. {first} has "
+                        f"{', '.join(known[first])}; {file} has {', '.join(names)}. Write them "
+                        "with one header, or leave out files that are no data: ",
+                        Remedy("only_files", ending="csv"),
+                        ".",
+                    )
+                )
 
-def _without_header(
-    session: SparkSession,
-    address: FileAddress,
-    options: Mapping[str, str],
-    declared: Mapping[str, st.DataType],
-    name: str,
-) -> st.StructType:
-    """Columns of files without a header: the declared ones, in order."""
-    found = _load(session, address, {**options, "inferschema": "false"}, None).schema
-    if len(found) != len(declared):
-        raise ConfigurationError(
-            Message(
-                f"Source {name}: the files at {address.location} have no header and {len(found)} "
-                f"columns, but {len(declared)} are ",
-                Remedy("declared"),
-                " with a data_type. Declare all of them in their order, or none.",
-            )
+    def _converted(self) -> DataFrame:
+        """The rows of CSV and JSON files, each value in its type."""
+        found = self._load(inferschema="false").schema
+        declared = {find_name(k, found.names) or k: text for k, text in self.address.columns}
+        types = {field.name: field.dataType for field in self._schema(found)}
+        types |= dict.fromkeys(self._folders.keys() - declared.keys(), st.StringType())
+        texts = [st.StructField(name, as_texts(types[name])) for name in types]
+        frame = self._load(st.StructType(texts))
+        values = TextValues(self.given, self.name, declared)
+        if self.address.format == "csv" and self.options["inferschema"].lower() == "true":
+            types |= values.infer(frame, types.keys() - declared.keys() - self._folders.keys())
+        return self._selected(frame, lambda name, text: values.exact(text, types[name], name))
+
+    def _selected(
+        self, frame: DataFrame, convert: Callable[[str, str], str] = lambda name, text: text
+    ) -> DataFrame:
+        """All columns of a frame, those of folders decoded as UTF-8.
+
+        `convert` gives SQL for the value of a column, by its name and SQL for its text.
+        """
+        chosen = []
+        for name in frame.columns:
+            shown, text = self._folders.get(name, (name, quote_identifier(name)))
+            chosen.append(f"{convert(name, text)} as {quote_identifier(shown)}")
+        return frame.selectExpr(*chosen)
+
+    def _check_documents(self) -> None:
+        """Refuse JSON files with text that is not one document, a line or a file.
+
+        Spark's own reader drops what follows a document. So each is put into a document of ours,
+        whose end is read only if nothing follows.
+        """
+        if self._encoding:
+            return
+        parsed = "rows array<struct<any: string>>, end boolean, wrong string"
+        options = {**self.options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": "wrong"}
+        lines = self._lines(wholetext=self.options.get("multiline", "false")).selectExpr(
+            f"trim(both {quote_text(_BLANKS)} from value) as value",
+            f"{_ODD} as odd",
+            "_metadata.file_path as file",
         )
-    return st.StructType([st.StructField(column, type_) for column, type_ in declared.items()])
+        wrong = (
+            # Counting is faster, but knows no options of the reader.
+            lines.where(
+                "odd or (value <> '' and not json_array_length(concat('[', value, ',0]')) <=> 2)"
+            )
+            .withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
+            .where(
+                "odd or parsed.wrong is not null or parsed.end is null or "
+                "(value not like '[%' and size(parsed.rows) > 1)"
+            )
+            .agg(F.expr("min(struct(file, left(value, 500) as value))").alias("first"))
+            .collect()[0]
+            .first
+        )
+        if wrong is not None:
+            raise DataError(
+                Message(
+                    f"Source {self.name}: {local_path(wrong.file)} has text that is not one JSON "
+                    f"document in UTF-8: {wrong.value!r}. Write one document a line, or give ",
+                    Remedy("whole_documents"),
+                    " for one a file.",
+                )
+            )
 
+    def _declared(self, names: Sequence[str]) -> dict[str, st.DataType]:
+        """The declared types, by the names of the files' columns."""
+        declared = {column: spark_type(parse_type(text)) for column, text in self.address.columns}
+        return {find_name(column, names) or column: t for column, t in declared.items()}
 
-def _with_decoded_folders(frame: DataFrame) -> DataFrame:
-    """Decode columns of folders as UTF-8 where their names are percent-encoded.
-
-    Spark decodes each `%XX` to the character of that number, which is right for what it writes
-    itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
-    """
-    folders: dict[str, None] = {}
-    for uri in frame.inputFiles():
-        found = [part for part in unquote(uri).split("/")[:-1] if "=" in part]
-        folders.update(dict.fromkeys(found))
-    if not any(map(_BEYOND_ASCII.search, folders)):
-        return frame
-    names = dict.fromkeys(folder.partition("=")[0] for folder in folders)
-    written = {_as_spark_decodes(name): name for name in names}
-    chosen = [
-        _value_of_folder(written[field.name])
-        if field.name in written
-        else quote_identifier(field.name)
-        for field in frame.schema.fields
-    ]
-    return frame.selectExpr(*(text_for(frame.sparkSession, text) for text in chosen))
+    def _schema(self, found: st.StructType) -> st.StructType:
+        """The files' columns with the declared types."""
+        declared = self._declared(found.names)
+        headless = self.address.format == "csv" and self.options["header"].lower() != "true"
+        if headless and declared:
+            if len(found) != len(declared):
+                raise ConfigurationError(
+                    Message(
+                        f"Source {self.name}: the files at {self.address.location} have no header "
+                        f"and {len(found)} columns, but {len(declared)} are ",
+                        Remedy("declared"),
+                        " with a data_type. Declare all of them in their order, or none.",
+                    )
+                )
+            return st.StructType([st.StructField(name, t) for name, t in declared.items()])
+        unknown = [column for column in declared if column not in found.names]
+        if unknown:
+            hint = did_you_mean(unknown[0], found.names, "{}")
+            raise ConfigurationError(
+                Message(
+                    f"Source {self.name}: the files at {self.address.location} have no column "
+                    f"{', '.join(unknown)}, which is ",
+                    Remedy("declared"),
+                    f" with a data_type.{hint} They have: {', '.join(found.names)}.",
+                )
+            )
+        return st.StructType(
+            [st.StructField(f.name, declared.get(f.name, f.dataType)) for f in found.fields]
+        )
 
 
 def _value_of_folder(name: str) -> str:
-    """SQL for a column of folders, by the folder's name."""
+    """SQL for the text of a column of folders, by the folder's name."""
     path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
     # A percent sign that encodes nothing stands for itself.
     text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"
     value = f"url_decode(replace({text}, '+', '%2B'))"
-    known = f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
-    return f"{known} as {quote_identifier(unquote(name))}"
+    return f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
 
 
 def _as_spark_decodes(name: str) -> str:
@@ -174,6 +409,42 @@ def _as_spark_decodes(name: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
+def _cells(line: str, separator: str, quote: str) -> list[str]:
+    """The cells of a header's line; the line itself if only Spark can read it."""
+    try:
+        return next(csv.reader([line], delimiter=separator, quotechar=quote or None), [line])
+    except (csv.Error, TypeError):
+        return [line]
+
+
+def _repeated(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first name that comes twice; Spark numbers columns without one."""
+    return next(((name, name) for name in names if name and names.count(name) > 1), None)
+
+
+def _extends_ascii(encoding: str) -> bool:
+    """Whether lines and quotes can be found without decoding."""
+    try:
+        return '\n"'.encode(encoding or "utf-8") == b'\n"'
+    except LookupError:
+        return False
+
+
+def local_path(uri: str) -> str:
+    """The path of a file of this machine; the address of any other."""
+    return os.path.realpath(unquote(uri[5:])) if uri.startswith("file:") else uri
+
+
 def literal_location(location: str) -> str:
     """Escape an existing path of this machine, which is no pattern, whatever its name."""
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location
+    return _escaped(location) if os.path.exists(location) else location
+
+
+def _escaped(path: str) -> str:
+    """A pattern that matches a path alone."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+def _in_braces(path: str) -> str:
+    """A pattern for a path among others between braces."""
+    return _escaped(path).replace(",", "\\,")

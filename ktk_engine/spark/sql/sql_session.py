@@ -20,7 +20,6 @@ from pyspark.errors import AnalysisException, ParseException
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import ConfigurationError, QueryError
 from ktk_engine.log.change.reads import Read
 from ktk_engine.log.scope import scope_of
@@ -45,8 +44,9 @@ from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import qualify, rename
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
+from ktk_engine.sql.stored_text import calls
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.warehouse import is_store_address
+from ktk_engine.store.trust import Trust, is_store_address
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from ktk_engine.log.state import State
 
 _DEEPEST_VIEW = 50
+_SPARKS_OWN = "org.apache.spark.sql.catalyst."
+_PATHS = "spark.sql.runSQLOnFiles"
 
 
 @dataclass
@@ -71,6 +73,7 @@ class SqlSession:
     current_schema: str = ""  # for names without one (`use`); empty for Spark's own
     # defines functions of the owner that a statement calls
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
+    trust: Trust = field(default_factory=Trust)  # see `KnownStores`
     _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
     # Views of the statement, and of frames that are gone, where Spark looks for them at each use.
@@ -82,7 +85,7 @@ class SqlSession:
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.known = KnownStores(self.open_schema)
+        self.known = KnownStores(self.open_schema, self.trust)
         client_of(self.session).answer_at_once()
 
     def sql(
@@ -221,6 +224,16 @@ class SqlSession:
         except AnalysisException:
             return False
 
+    @contextmanager
+    def without_files(self) -> Iterator[None]:
+        """Let Spark open no path that stands in the place of a relation, within a block."""
+        before = self.session.conf.get(_PATHS, "true")
+        self.session.conf.set(_PATHS, "false")
+        try:
+            yield
+        finally:
+            self.session.conf.set(_PATHS, str(before))
+
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give the scanner of a store's files in this session."""
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
@@ -273,7 +286,6 @@ class _Binding:
     owner: SqlSession
     places: PlannedPlaces
     relations: NamedRelations
-    _parsed: dict[str, Statement] = field(default_factory=dict)
     _named: dict[str, Place] = field(default_factory=dict)
     _files: dict[str, str] = field(default_factory=dict)
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
@@ -377,7 +389,11 @@ class _Binding:
                     return True
                 continue
             view = self.relations.view(schema, relation.name)
-            if view.kind == "cube" or self.is_planned(self._query(view), schema, (*path, number)):
+            if view.kind == "cube":
+                return True
+            if self.is_planned(
+                self.relations.query(schema, relation.name), schema, (*path, number)
+            ):
                 return True
         return False
 
@@ -396,12 +412,6 @@ class _Binding:
             return
         frame = self.owner.spark_sql(replace(self, places=marking).bind(query), args)
         self.places.learn(marking, *client.optimized_plan(frame))
-
-    def _query(self, view: ViewDocument) -> Statement:
-        """The query of a view."""
-        if view.sql not in self._parsed:
-            self._parsed[view.sql] = read_statement(view.sql)
-        return self._parsed[view.sql]
 
     def _register(
         self,
@@ -437,12 +447,26 @@ class _Binding:
                 f"{schema}.{relation.name} is a view, which has no versions. Write `{moment}` "
                 "after the tables and cubes that it reads."
             )
-        bound = self.bind(self._query(view), schema, path, reader)
+        query = self.relations.query(schema, relation.name)
+        if not self.owner.trust.is_own(schema):
+            self._check_calls(f"{schema}.{relation.name}", query)
+        bound = self.bind(query, schema, path, reader)
         if self._texts is not None:
             return self._texts.view(bound)
         lasting = self.lasting or bool(reader)
         make = partial(self.owner.spark_sql, bound)
-        return self.owner.register(name, "", make, lasting=lasting)
+        with self.owner.without_files():
+            return self.owner.register(name, "", make, lasting=lasting)
+
+    def _check_calls(self, view: str, query: Statement) -> None:
+        """Refuse names of Spark's functions that this session has given another meaning."""
+        classes = client_of(self.owner.session).classes_of(calls(query.sql))
+        for function, class_ in classes.items():
+            if not class_.startswith(_SPARKS_OWN):
+                raise QueryError(
+                    f"{view} calls `{function}`, which this session has defined: a view of another "
+                    "store only calls Spark's own functions. Give yours another name."
+                )
 
     def _register_planned(
         self, path: Place, relation: Plannable, name: str, reader: Name = NO_NAME
@@ -497,11 +521,9 @@ class _Binding:
             return self._register_planned(path, source.plannable(), self._name_at(path, name))
         if name not in self._files:
             session = self.owner.session
-            if source is not None:
-                frame = partial(source.frame, session)
-            else:
-                frame = partial(read_files, session, address, _people_say(reference))
-            self._files[name] = self.owner.register(name, "", frame)
+            said = _people_say(reference)
+            frame = read_files(session, address, said) if source is None else source.frame
+            self._files[name] = self.owner.register(name, "", lambda: frame)
         return self._files[name]
 
     def _source(self, reference: Reference, address: FileAddress) -> ParquetSource | None:
@@ -510,6 +532,8 @@ class _Binding:
         if name not in self._sources:
             self._sources[name] = None
             if address.format == "parquet":
-                known = self.owner.known
-                self._sources[name] = open_parquet_source(known, address, _people_say(reference))
+                session, known = self.owner.session, self.owner.known
+                self._sources[name] = open_parquet_source(
+                    session, known, address, _people_say(reference)
+                )
         return self._sources[name]

@@ -14,6 +14,7 @@ from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
 from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.write.aggregate import aggregate
+from ktk_engine.sql.stored_text import check_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -44,4 +45,5 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rows: DataFrame, rule: str) -> Column:
+    check_expression(rule)
     return ~expression(rows.sparkSession, rule)

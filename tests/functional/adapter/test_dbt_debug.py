@@ -6,11 +6,14 @@ import shutil
 from importlib.metadata import version
 from pathlib import Path
 
+from click.testing import CliRunner
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import (
     BaseDebugInvalidProjectPostgres,
     BaseDebugPostgres,
 )
 from dbt.tests.util import run_dbt_and_capture
+
+from ktk_engine.cli.main import main as ktk
 
 
 class TestDebugPostgres(BaseDebugPostgres):
@@ -43,3 +46,9 @@ class TestWhatItSays:
         assert not result
         assert str(warehouse) in log
         assert "commits are atomic" not in log
+
+    def test_no_check_is_green_by_what_it_leaves(self, project):
+        run_dbt_and_capture(["debug"])
+        for arguments in ([], ["--store", "warehouse"]):
+            found = CliRunner().invoke(ktk, ["check", *arguments])
+            assert (found.exit_code, "no problems" in found.output) == (1, False)

@@ -8,7 +8,7 @@ and none was computed from rows that were others when it was committed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -16,6 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
+from ktk_engine.api.transaction import (  # deep: with its history
+    Transaction,
+    retry_transaction_on_conflict,
+)
 from ktk_engine.api.write_table import delete_from  # deep: with its history
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
@@ -48,6 +52,7 @@ from tests.support.committed import (
     read_snapshot,
     resolve,
     scope_of,
+    version_of,
 )
 from tests.support.documents import Comments, read_stamp
 from tests.support.interleaving import Body, Run, Schedule, SteppingStore
@@ -59,6 +64,8 @@ NO_ROWS: Rows = frozenset()
 TABLE = Target("t")
 SEED = Target("s", "seed", "c", ("x",))
 EXTRA = Target("e", "enrichment", "c", ("x",))
+MORE = Target("f", "enrichment", "c", ("x",))
+PAYLOAD = {"e": "w", "f": "u"}
 FIRST = (1, 2, 3)
 
 
@@ -70,11 +77,13 @@ class Change:
         name: what the log says of it; each change of a scenario has another.
         run: does it.
         effects: dataset -> what it makes of its rows; None stands for no dataset.
+        rests: whether it leaves no entry where it finds nothing to do.
     """
 
     name: str
     run: Body
     effects: Mapping[str, Effect] = field(default_factory=dict)
+    rests: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class Scenario:
 def rows(numbers: Iterable[int], target: Target = TABLE) -> pa.Table:
     """Rows that are told apart by `x`."""
     values = pa.array(sorted(numbers), pa.int64())
-    return pa.table({"x": values, "w" if target is EXTRA else "v": values})
+    return pa.table({"x": values, PAYLOAD.get(target.dataset, "v"): values})
 
 
 def said(name: str) -> dict[str, str]:
@@ -165,6 +174,46 @@ def deleting(least: int, name: str = "delete") -> Change:
         delete_from(Store.of(store), "t", f"x >= {least}", said(name))
 
     return Change(name, run, {"t": lambda old: frozenset(x for x in old or () if x < least)})
+
+
+def changing_cube(
+    name: str, change: Callable[[Transaction], None], effects: Mapping[str, Effect]
+) -> Change:
+    """A verb over several datasets, which finds something in some of them, or in none."""
+
+    def run(store: SteppingStore) -> None:
+        retry_transaction_on_conflict(Store.of(store), "c", change, said(name))
+
+    return Change(name, run, effects, rests=True)
+
+
+def deleting_cells(least: int, name: str = "delete cells", *datasets: str) -> Change:
+    """Rows of a cube's datasets go by a condition, without names those of all."""
+    return changing_cube(
+        name,
+        lambda changes: changes.delete(f"x >= {least}", datasets or None),
+        {f"c++{item}": _below(least) for item in datasets or ("s", "e", "f")},
+    )
+
+
+def updating_cells(least: int, *numbers: int, name: str = "update cells") -> Change:
+    """Rows of two datasets go by a condition, and others come to both."""
+    targets = {"s": SEED, "e": EXTRA}
+
+    def effect(old: Rows | None) -> Rows:
+        return frozenset(x for x in old or () if x < least) | {*numbers}
+
+    return changing_cube(
+        name,
+        lambda changes: changes.update(
+            {item: rows(numbers, target) for item, target in targets.items()}, f"x >= {least}"
+        ),
+        {target.uuid: effect for target in targets.values()},
+    )
+
+
+def _below(least: int) -> Effect:
+    return lambda old: None if old is None else frozenset(x for x in old if x < least)
 
 
 def removing(name: str, *dataset: str) -> Change:
@@ -258,6 +307,34 @@ SCENARIOS = {
     "a cube that grows": Scenario(
         (appending(SEED, 4), appending(SEED, 5, name="more"), appending(EXTRA, 6, name="extra"))
     ),
+    "a cube's rows deleted": Scenario(
+        (deleting_cells(4), appending(EXTRA, 6, name="extra"), appending(SEED, 5))
+    ),
+    "nothing to delete": Scenario(
+        (
+            deleting_cells(9),
+            appending(EXTRA, 12, name="extra"),
+            deleting_cells(10, "delete from one", "e"),
+        )
+    ),
+    "a cube's rows updated": Scenario(
+        (updating_cells(9, 7), appending(EXTRA, 12, name="extra"), deleting_cells(7))
+    ),
+    "a dataset that comes": Scenario(
+        (deleting_cells(4), rebuilding(MORE, 3, 4), appending(EXTRA, 6, name="extra"))
+    ),
+    "a staged run that finds nothing": Scenario(
+        (
+            staging(
+                "stage",
+                changing_cube("stage", lambda c: c.delete("x >= 9", ["e"]), {}).run,
+                rebuilding(MORE, 3, name="stage").run,
+                effects={"c++e": _below(9), "c++f": lambda old: frozenset((3,))},
+            ),
+            appending(EXTRA, 12, name="extra"),
+            appending(SEED, 5),
+        )
+    ),
     "a renaming": Scenario(
         (
             keeping_rows("rename", lambda store: rename(store, "t", "u", said("rename"))),
@@ -336,6 +413,7 @@ def prepared(form: str = "delta") -> Mapping[str, object]:
     publish_datasets(store, "t", formats=(form,))
     build(store, rows(FIRST, SEED), SEED)
     build(store, rows(FIRST, EXTRA), EXTRA)
+    build(store, rows((8,), SEED), SEED, mode="append")
     return store.objects
 
 
@@ -349,7 +427,9 @@ def interleave(scenario: Scenario, schedule: Schedule, count: int = 3) -> Run:
     run = Run(dict(prepared(scenario.form)), schedule)
     published = _Published(run)
     run.seen = published
-    raised = run.all([change.run for change in changes])
+    spans: dict[str, tuple[int, int]] = {}
+    bodies = [_spanning(change, spans) if change.rests else change.run for change in changes]
+    raised = run.all(bodies)
     for error in raised:
         if error is not None and not isinstance(error, KtkError):
             raise AssertionError(f"{error!r}") from error
@@ -359,30 +439,59 @@ def interleave(scenario: Scenario, schedule: Schedule, count: int = 3) -> Run:
     if scenario.check is not None:
         scenario.check(store, acknowledged)
     else:
-        _check_rows(store, changes, acknowledged)
+        _check_rows(store, changes, acknowledged, spans)
     _check_store(store)
     return run
 
 
+def _spanning(change: Change, spans: dict[str, tuple[int, int]]) -> Body:
+    """Note the versions of the cube between which a change was made."""
+
+    def run(store: SteppingStore) -> None:
+        first = version_of(store, cube_scope("c"))
+        change.run(store)
+        spans[change.name] = (first, version_of(store, cube_scope("c")))
+
+    return run
+
+
 def _check_rows(
-    store: InterruptingStore, changes: Sequence[Change], acknowledged: Collection[str]
+    store: InterruptingStore,
+    changes: Sequence[Change],
+    acknowledged: Set[str],
+    spans: Mapping[str, tuple[int, int]],
 ) -> None:
-    """Each acknowledged change is in the log once, and the rows are what all of them make."""
+    """Each acknowledged change is in the log once, and the rows are what all of them make.
+
+    One that left no entry found nothing to do at some version while it ran.
+    """
     known = {change.name: change for change in changes}
     before, logged = InterruptingStore(prepared()), []
+    versions: dict[int, dict[str, Rows | None]] = {}  # of the cube, the last scope
     for scope in (TABLE.scope, cube_scope("c")):
         base, head = resolve(before, scope), resolve(store, scope)
         model: dict[str, Rows | None] = {u: frozenset(numbers_in(base, u)) for u in base.datasets}
+        versions = {base.version: dict(model)}
         for entry, _ in read_entries(store, scope, base.version, head.version):
             change = known.get(_name(entry.history))
             logged += [change.name] if change else []
             for uuid, effect in change.effects.items() if change else ():
                 if scope_of(uuid) == scope:
                     model[uuid] = effect(model.get(uuid))
+            versions[entry.version] = dict(model)
         wanted = {uuid: sorted(found) for uuid, found in model.items() if found is not None}
         found = {uuid: numbers_in(head, uuid) for uuid in head.datasets}
         assert found == wanted, (found, wanted, logged)
-    in_rows = {name for name in acknowledged if known[name].effects}
+    rested = {name for name in acknowledged - {*logged} if known[name].rests}
+    for name in rested:
+        first, last = spans[name]
+        seen = [versions[version] for version in range(first, last + 1)]
+        effects = known[name].effects.items()
+        assert any(
+            all(effect(model.get(uuid)) == model.get(uuid) for uuid, effect in effects)
+            for model in seen
+        ), (name, seen)
+    in_rows = {name for name in acknowledged if known[name].effects} - rested
     assert in_rows <= {*logged} <= {*acknowledged}, (logged, acknowledged)
     once = {name for name in logged if len(known[name].effects) < 2}
     assert all(logged.count(name) == 1 for name in once), logged

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dbt.artifacts.resources.v1.components import ColumnInfo
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
@@ -173,3 +174,42 @@ def test_orders_to_other_engines_are_a_warning():
     view = {"materialized": "view", "tblproperties": {"owner": "ops"}}
     (hint,) = hints("m", view, False)
     assert "only what stores rows has properties" in hint.text
+
+
+ACCESS = [item for item in FOREIGN_CONFIGS["Who may read"] if item.treatment == "refused"]
+OF_COLUMNS = [item for item in ACCESS if not item.of_tables]
+
+
+@pytest.mark.parametrize("materialized", ["table", "view", "ephemeral", "seed", "snapshot"])
+@pytest.mark.parametrize("item", OF_COLUMNS, ids=lambda item: item.key)
+def test_who_may_read_is_refused_of_columns_and_of_all_that_has_rows(materialized, item):
+    config = {"materialized": materialized, "unique_key": "a", "strategy": "check"}
+    for column in ({item.key: {"function": "f"}}, {"config": {item.key: ["x"]}}):
+        with pytest.raises(DbtConfigError) as caught:
+            parse_model_config("m", "m", config, {"ssn": {"name": "ssn", **column}})
+        said = f"Model m, column ssn: config `{item.key}` cannot be carried out: a store has no "
+        assert said in str(caught.value)
+    parse_model_config("m", "m", {"materialized": "view"}, {"ssn": {item.key: [], "config": {}}})
+    assert f"config `{item.key}`" in refused(**{**config, item.key: {"function": "f"}})
+
+
+def test_configs_of_columns_as_dbt_parses_them():
+    column = ColumnInfo.from_dict({"name": "a", "config": {"column_mask": {"function": "f"}}})
+    with pytest.raises(DbtConfigError, match="column a: config `column_mask`"):
+        parse_model_config("m", "m", TABLE, {"a": column})
+    column = ColumnInfo.from_dict({"name": "a", "policy_tags": ["t"]})
+    with pytest.raises(DbtConfigError, match="column a: config `policy_tags`"):
+        parse_model_config("m", "m", TABLE, {"a": column})
+
+
+def test_tags_of_columns_are_a_warning():
+    columns = {
+        "a": {"databricks_tags": {"pii": "1"}},
+        "b": {"config": {"databricks_tags": {"x": 1}}},
+    }
+    parse_model_config("m", "m", TABLE, columns)
+    first, second = hints("m", TABLE, True, columns)
+    assert (
+        first.about == second.about and "Model m, column a: config `databricks_tags`" in first.text
+    )
+    assert not hints("m", TABLE, True, {"a": {"description": "x", "format": "date"}})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
+import re
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from dbt_common.clients import agate_helper
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter, seed_ragged
@@ -276,3 +279,92 @@ def test_instants_as_spark_casts_them(tmp_path, text):
     table = read(tmp_path, f"a\n{text}\n", column_types={"a": pa.timestamp("us", "UTC")})
     at = dt.datetime(2021, 2, 26, 9, 10, 59, 500000, tzinfo=dt.UTC)
     assert table["a"].to_pylist() == [at]
+
+
+@pytest.mark.parametrize("text", ["0x0A", "0X1f", " 0x1F", "-0x1F", "0xFFFFFFFFFFFFFFFF", "0xZ"])
+def test_hexadecimal_text_is_text_as_to_dbt(tmp_path, text):
+    table = read(tmp_path, f"n,code,other\n1,{text},7\n2,0x1F,8\n")
+    assert table["code"].to_pylist() == [text, "0x1F"]
+    assert table["other"].to_pylist() == [7, 8]
+    with pytest.raises(DataError, match=r"seed\.csv: row 2, column"):
+        read(tmp_path, f"n,code\n1,{text}\n", column_types={"code": pa.int64()})
+    assert read(tmp_path, f"code\n1\n{text}\n")["code"].to_pylist() == ["1", text]
+
+
+# docs/seeds.md lists them: dbt's reader changes what is written, or reads text that we type.
+DELIBERATE = re.compile(
+    r"""(?x) \s*(
+    [+-]?[\d_,.]*[%$€_,][\d_,.%]* | [$€]-?[\d.,]* | \+.* | .*[٠-٩].*   # marks in numbers
+    | -?\d+\.0* | -?\d*\.?\d+e[+-]?\d+ | -?\d+\.e\d+                 # floats without fractions
+    | -?(nan|inf|infinity|snan).* | 00+\d.*
+    | \d{1,4}-\d{1,2}-\d{1,2} | .*\d:\d\d.* | \d{4}-?W?\d\d.*T.* | .*T\d\d.*
+    | --\d+ | -\ \d+ | (?:true|false)\s+ | \s*
+    )\s*""",
+    re.IGNORECASE,
+)
+CELLS = [
+    *("0x0A", "1_000", "+1", " 1", "1 ", "1.", ".5", "1e5", "1E-3", "inf", "-inf", "nan", "NaN"),
+    *("NA", "N/A", "null", "NULL", "None", "TRUE", "true", "tRUE", "t", "yes", "no", "f", "on"),
+    *("12345678901234567890", "00123", "-0", "0", "2024-1-2", "2024-01-02", "2024-02-30"),
+    *(
+        "2024-01-02T03:04:05Z",
+        "2024-01-02 03:04:05",
+        "2024-01-02 03:04",
+        "٣",
+        "1%",
+        "$5",
+        "1d",
+        "1f",
+    ),
+    *(
+        "--1",
+        "- 1",
+        "1-",
+        "1,5",
+        "0b1",
+        "0o7",
+        "1L",
+        "٫5",
+        "½",
+        "²",
+        "",
+        "x",
+        "a b",
+        "1 000",
+        "(1)",
+    ),
+    *("2024/01/02", "01.02.2024", "12:30", "20240102", "2024-01", "true ", "-", ".", "e5", "1e"),
+]
+
+
+def test_cells_have_the_class_and_value_of_dbts_own_reader(tmp_path):
+    rng = random.Random(47)
+    letters = "0123456789.-+eExX_ abTFtruefals:/%$,nN"
+    cells = [*CELLS, *("".join(rng.choices(letters, k=rng.randint(1, 6))) for _ in range(300))]
+    differing = []
+    for cell in cells:
+        quoted = '"' + cell.replace('"', '""') + '"'
+        path = tmp_path / "seed.csv"
+        path.write_text(f"n,v\n1,{quoted}\n", encoding="utf-8")
+        ours = read_seed(path)["v"]
+        theirs = agate_helper.from_csv(str(path), ()).columns["v"]
+        if not alike(ours, theirs):
+            differing.append((cell, ours[0].as_py(), theirs.data_type.__class__, theirs[0]))
+    assert [item for item in differing if not DELIBERATE.fullmatch(item[0])] == []
+    assert not any("x" in item[0].lower() for item in differing)
+
+
+def alike(ours: pa.ChunkedArray, theirs) -> bool:
+    """Whether both readers give the same class of values, and the same value."""
+    ((value,), (wanted,)) = ours.to_pylist(), theirs.values()
+    if isinstance(wanted, Decimal):
+        whole = pa.types.is_integer(ours.type) or pa.types.is_decimal(ours.type)
+        number = whole or pa.types.is_floating(ours.type)
+        return number and whole == (wanted == wanted.to_integral_value()) and value == wanted
+    if wanted is None:
+        return value is None
+    if isinstance(wanted, dt.datetime):
+        return isinstance(value, dt.datetime) and value.replace(tzinfo=None) == wanted.replace(
+            tzinfo=None
+        )
+    return type(value) is type(wanted) and value == wanted

@@ -329,7 +329,10 @@ def test_check_of_all_schemas(store, tmp_path):
 
 def test_check_of_nothing(store, ktk):
     store.put(".ktk/store.json", b"{}")
-    assert "There is no cube and no table." in ktk("check").stdout
+    assert (
+        f"no cube and no table in {store.url}: nothing was checked" in ktk("check", code=1).stderr
+    )
+    assert "There is no cube and no table in this store." in ktk("cleanup").stdout
 
 
 @pytest.mark.parametrize(

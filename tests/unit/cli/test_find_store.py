@@ -7,7 +7,7 @@ from ktk_engine.cli.find_store import open_other_store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError
 from tests.support.dataset_builder import build_table
-from tests.support.stores import LocalStore
+from tests.support.stores import LocalStore, probe
 
 
 @pytest.fixture
@@ -59,6 +59,67 @@ def test_warehouse_with_one_schema_or_several(folder):
     result = info("--store", "wh")
     assert result.exit_code == 1
     assert "--store wh/an\n  --store wh/two" in result.stderr
+
+
+def check(*arguments):
+    return CliRunner().invoke(main, ["check", *arguments])
+
+
+def test_what_a_probe_leaves_is_no_schema(folder):
+    project(folder)
+    schema(folder, "wh/an")
+    probe(LocalStore(folder / "wh"))
+    assert (folder / "wh" / ".ktk" / "lock").exists()
+    for arguments in ([], ["--store", "wh"]):
+        assert "t, version 1" in check(*arguments).stdout
+    next((folder / "wh" / "an" / "t").glob("**/*.parquet")).unlink()
+    for arguments in ([], ["--store", "wh"], ["--deep"], ["--json"]):
+        assert check(*arguments).exit_code == 1
+    assert "wh/an (from" in info("--store", "wh").stderr
+
+
+def test_schemas_below_a_root_that_is_one_are_checked_too(folder):
+    project(folder)
+    schema(folder, "wh", "top")
+    schema(folder, "wh/an")
+    found = check()
+    assert "top, version 1" in found.stdout and "t, version 1" in found.stdout
+    next((folder / "wh" / "an" / "t").glob("**/*.parquet")).unlink()
+    assert (check().exit_code, check("--store", "wh").exit_code) == (1, 1)
+
+
+def empty(folder):
+    (folder / "wh").mkdir()
+
+
+def probed(folder):
+    probe(LocalStore(folder / "wh"))
+
+
+def foreign(folder):
+    LocalStore(folder / "wh").put("t/table/a.parquet", b"PAR1")
+
+
+def without_tables(folder):
+    LocalStore(folder / "wh" / "an").put(".ktk/store.json", b"{}")
+
+
+@pytest.mark.parametrize("made", [empty, probed, foreign, without_tables])
+@pytest.mark.parametrize("arguments", [[], ["--deep"], ["--json"]])
+def test_a_check_of_nothing_does_not_end_well(folder, made, arguments):
+    project(folder)
+    made(folder)
+    for store in ([], ["--store", "wh"], ["--store", "wh/an"]):
+        found = check(*arguments, *store)
+        assert found.exit_code == 1
+        assert "nothing was checked" in found.stderr or "does not exist" in found.stderr
+        assert "no problems" not in found.stdout
+
+
+def test_a_check_of_a_wrong_place_or_name_does_not_end_well(folder):
+    schema(folder, "wh/an")
+    for arguments in (["--store", "wh/na"], ["t2", "--store", "wh"], ["an", "--store", "wh"]):
+        assert check(*arguments).exit_code == 1
 
 
 @pytest.mark.parametrize("where", ["project", "variable", "home"])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import LocalEngineError, QueryError
+from ktk_engine.local.merge_run import MemoryBudget  # deep: what was decoded
 from tests.support.changes import Target, build
+from tests.support.dataset_builder import write_plain
 from tests.support.queries import read_row_groups
 
 DAYS, IDS = 200, 50
@@ -131,3 +137,39 @@ def test_groups_have_no_limit(store):
     cube = many_days(store)
     with pytest.raises(QueryError, match="a limit or groups"):
         cube.query(partition_by=["id"], limit=1)
+
+
+COUNT, LETTERS = 300_000, 20_000
+
+
+def as_kartothek_left_it(store, kind):
+    """Let a file of some kB hold one long value in 300,000 rows: 6 GB, were all of them decoded."""
+    few = pa.table({"id": [0, 1], "note": ["a", "b"]})
+    if kind == "table":
+        write_plain(store, "t", few)
+    else:
+        datasets = {"seed": few} if kind == "cube" else {"seed": few.select(["id"]), "more": few}
+        Store.of(store).build("t", datasets, dimension_columns=["id"])
+        shutil.rmtree(store.root / ".ktk")  # so that digests of files are unknown
+        for path in store.root.glob("*.json"):
+            document = json.loads(path.read_bytes())
+            del document["ktk_commit"], document["metadata"]["ktk_base"]
+            path.write_text(json.dumps(document))
+    index = pa.array([0] * COUNT, pa.int32())
+    note = pa.DictionaryArray.from_arrays(index, ["x" * LETTERS])
+    rows = pa.table({"id": pa.array(range(COUNT), pa.int64()), "note": note})
+    for path in store.root.rglob("*.parquet"):
+        if "indices" not in path.parts:
+            names = [name for name in rows.column_names if name in pq.read_schema(path).names]
+            pq.write_table(rows.select(names), path, row_group_size=COUNT, store_schema=False)
+
+
+@pytest.mark.parametrize("kind", ["table", "cube", "enriched"])
+def test_work_follows_the_rows_that_are_shown(store, kind, monkeypatch):
+    as_kartothek_left_it(store, kind)
+    decoded, take = [], MemoryBudget.take
+    monkeypatch.setattr(MemoryBudget, "take", lambda own, n: (decoded.append(n), take(own, n))[1])
+    found = Store.of(store).relation("t").query(limit=2).to_arrow(engine="local")
+    assert found["id"].to_pylist() == [0, 1]
+    assert set(found["note"].to_pylist()) == {"x" * LETTERS}
+    assert sum(decoded) < 500_000_000

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.maintain.check import check
+from ktk_engine.maintain.check import check, check_all
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
 from tests.support.changes import Retention, run_cleanup
@@ -184,3 +184,26 @@ def test_a_document_that_was_never_published(store):
     build_table(store)
     (found,) = check(store, "plain").problems
     assert (found.expected, found.found) == ("version 1", "nothing")
+
+
+@pytest.mark.parametrize("documents", [True, False])
+def test_a_log_that_is_gone_is_found(store, documents):
+    build_nyc(store)
+    build_table(store)
+    for key in keys(store):
+        if key.startswith(".ktk/cube/nyc/log/") or (
+            not documents and key.startswith("nyc++") and ".by-dataset" in key
+        ):
+            (store.root / key).unlink()
+    (store.root / ".ktk/cube/nyc/log").rmdir()
+    nyc, table = check_all(store)
+    assert len(nyc.problems) == 1 and not table.problems
+    assert "log" in str(nyc.problems[0].reason)
+
+
+def test_a_cube_that_was_removed_or_is_being_made_is_no_problem(store):
+    build_nyc(store)
+    remove(store, "nyc", cascade=True)
+    store.put(".ktk/cube/new/snapshots/x/new++seed.parquet", b"")
+    store.put(".ktk/cube/new/intent/x.json", b"{}")
+    assert list(check_all(store)) == []

@@ -147,7 +147,9 @@ def test_a_failure_leaves_the_target_as_it_was(cube, tmp_path, error):
         store.hooks.clear()
         if any("c/log/" in key for key in calls[:failing]):
             break  # from here on nobody knows, and nothing is deleted
-        assert tree(store.root) == before, calls[-1]
+        after = tree(store.root)
+        after.pop(".ktk/name/c", "")  # a claim that counts no more
+        assert after == before, calls[-1]
         refused += 1
     assert refused > 4
 

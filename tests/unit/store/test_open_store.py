@@ -5,6 +5,7 @@ import pytest
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.store.open_store import open_store
+from tests.support.stores import Warehouse
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "file://localhost{}", "FILE://{}"])
@@ -30,6 +31,33 @@ def test_bad_addresses_with_a_scheme_are_named_without_their_secrets(scheme):
         open_store(f"{scheme}://AKIA7:hunter2@host/bucket")
     assert "hunter2" not in str(caught.value)
     assert "AKIA7" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:x://u:SECRET@h",
+        "jdbc:oracle:thin:u/SECRET@h",
+        "JDBC:SECRET",
+        "postgresql+psycopg2:SECRET",
+        "http:/SECRET@h",
+        "user:SECRET@h/x",
+        "file:SECRET/x",
+        "s3n://SECRET@b/x",
+    ],
+)
+def test_urls_of_other_programs_are_refused_without_their_secrets(url):
+    with pytest.raises(ConfigurationError, match="are not supported") as caught:
+        open_store(url)
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(ConfigurationError) as caught:
+        Warehouse(url)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["./a:b", "/x/jdbc:y", "a:b", "1a:b"])
+def test_a_colon_in_a_path(path):
+    assert open_store(path).url.endswith(path.removeprefix("."))
 
 
 @pytest.mark.parametrize("url", ["", "file://host/x", "file:///x?y", "file:///x#y", "a\0b"])

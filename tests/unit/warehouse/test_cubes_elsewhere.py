@@ -45,7 +45,7 @@ def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):
 
 
 def rows(warehouse, sql: str) -> list[dict]:
-    return LocalSql(KnownStores(warehouse.find_schema)).rows(sql).to_pylist()
+    return LocalSql(KnownStores(warehouse.find_schema, warehouse.trust)).rows(sql).to_pylist()
 
 
 @pytest.mark.parametrize("by_address", [False, True])
@@ -138,6 +138,6 @@ def test_which_views_only_show_a_relation(sql, shown):
 def test_versions_of_several_stores_are_refused(warehouse):
     build_module.build(warehouse.find_schema("dev"), ROWS, EXTRA, context(warehouse))
     create(warehouse)
-    relations = NamedRelations(KnownStores(warehouse.find_schema))
+    relations = NamedRelations(KnownStores(warehouse.find_schema, warehouse.trust))
     with pytest.raises(QueryError, match="Ask for a moment"):
         relations.cube("dev", "c", Moment(version=1))

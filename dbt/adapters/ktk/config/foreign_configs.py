@@ -50,12 +50,20 @@ class MappedConfig:
 
 
 def in_own_words(
-    model: str, config: Mapping[str, Any], stored: bool, in_cube: bool
+    model: str,
+    config: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    stored: bool,
+    in_cube: bool,
 ) -> MappedConfig:
     """Map a model's foreign configs, and refuse those that have no equivalent here.
 
-    `stored` says that it stores rows. The `DbtConfigError` names the config, why, and what to use.
+    `columns` are those in YAML, and `stored` says that it stores rows. The `DbtConfigError` names
+    the config, why, and what to use.
     """
+    for name, item, value in _of_columns(columns):
+        if item.treatment == "refused":
+            raise _refusal(f"{model}, column {name}", item, value)
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
     for item, value in _given(config, stored):
@@ -72,9 +80,16 @@ def in_own_words(
     return MappedConfig(own, metadata)
 
 
-def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
+def hints(
+    model: str, config: Mapping[str, Any], stored: bool, columns: Mapping[str, Any] | None = None
+) -> list[Hint]:
     """Warn of configs without effect, where rows and their readers are the same anyway."""
     found, in_cube = [], bool(config.get("cube"))
+    for name, item, _ in _of_columns(columns or {}):
+        if item.treatment == "noted":
+            text = " does nothing: only datasets have properties, not columns."
+            about = f"config `{item.key}` of columns{text}"
+            found.append(Hint(about, _said(f"{model}, column {name}", item, text)))
     for item, value in _given(config, stored):
         if item.treatment == "refused":
             found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
@@ -131,6 +146,14 @@ def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[ForeignCon
             continue
         if str(value).lower() not in item.fine and (stored or not item.of_tables):
             yield item, value
+
+
+def _of_columns(columns: Mapping[str, Any]) -> Iterator[tuple[str, ForeignConfig, Any]]:
+    """The foreign configs of columns in YAML: in their `config`, or beside their names."""
+    for name, column in columns.items():
+        said = column if isinstance(column, Mapping) else column.to_dict(omit_none=True)
+        for item, value in _given({**said, **(said.get("config") or {})}, stored=False):
+            yield name, item, value
 
 
 def _refusal(model: str, item: ForeignConfig, value: Any) -> DbtConfigError:

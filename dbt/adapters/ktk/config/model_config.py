@@ -160,7 +160,7 @@ def parse_model_config(
     if problem := seconds_problem(config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
-    own_words = in_own_words(model, config, materialized in _STORED, bool(role))
+    own_words = in_own_words(model, config, columns or {}, materialized in _STORED, bool(role))
     reader = replace(reader, config=own_words.config)
     contract = reader.contract()
     is_read = contract or materialized in _STORED

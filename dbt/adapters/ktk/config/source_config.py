@@ -22,6 +22,7 @@ from ktk_engine.catalog.source_address import (
 )
 from ktk_engine.errors import KtkError
 from ktk_engine.log.version import check_tag
+from ktk_engine.store.open_store import is_url
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 
@@ -42,7 +43,7 @@ class Project:
 
     def absolute(self, location: str) -> str:
         """Resolve a relative path against the project's folder; a URL stays as it is."""
-        return location if "://" in location else str(self.root / Path(location).expanduser())
+        return location if is_url(location) else str(self.root / Path(location).expanduser())
 
     def schema_url(self, schema: str, store: str = "") -> str:
         """The folder of a schema in a store, by default in the profile's."""

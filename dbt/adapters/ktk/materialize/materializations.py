@@ -135,7 +135,8 @@ class Materializations(CubeOfRun):
 
     def _warn_of_hints(self, model: Mapping[str, Any], stored: bool) -> None:
         """Warn once of configs without effect, per model or for all models."""
-        for hint in hints(str(model["name"]), model["config"], stored):
+        columns = model.get("columns")
+        for hint in hints(str(model["name"]), model["config"], stored, columns):
             if hint.about not in self._warned_of_hints:
                 self._warned_of_hints.add(hint.about)
                 warn_or_error(AdapterEventWarning(name="ktk", base_msg=hint.text))

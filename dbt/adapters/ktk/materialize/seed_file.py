@@ -22,8 +22,9 @@ from dbt_common.exceptions import CompilationError, DbtConfigError
 from dbt.adapters.ktk.materialize.seed_text import (
     check_text,
     filled,
+    hexadecimal,
     lost_zeros,
-    may_have_leading_zeros,
+    may_start_with_zero,
 )
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, KtkError
@@ -34,7 +35,10 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 # In any letter case, as in dbt's own reader.
 _NULLS = ["", *map("".join, itertools.product("nN", "uU", "lL", "lL"))]
-_TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+_TRUE, _FALSE = (
+    list(map("".join, itertools.product(*zip(text, text.upper(), strict=True))))
+    for text in ("true", "false")
+)
 _DELIMITERS = ",;|\t"
 _INSTANT = pa.timestamp("us", "UTC")
 _T = TypeVar("_T")
@@ -84,8 +88,13 @@ def read_seed(
     as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
     with _said_of(path, names):
         table = _read(content, read, parse, {**wanted, **as_text})
+        numbers = [f.name for f in table.schema if _is_number(f.type)]
+        written = pa.table({})
+        if numbers and may_start_with_zero(content):
+            written = _read(content, read, parse, dict.fromkeys(numbers, pa.string()), numbers)
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
-        if texts:  # a time of day is text to dbt, exactly as written
+        texts += hexadecimal(written, wanted)
+        if texts:  # a time of day and `0x1F` are text to dbt, exactly as written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})
         if large := [name for name in names if name not in wanted and _may_be_rounded(table[name])]:
@@ -93,11 +102,10 @@ def read_seed(
             texts_ = _read(content, read, parse, {**kept, **dict.fromkeys(large, pa.string())})
             exact = {name: _exact_type(texts_[name], name) for name in large}
             table = _read(content, read, parse, {**kept, **exact})
-        numbers = [f.name for f in table.schema if f.name not in wanted and _is_number(f.type)]
-        if numbers and may_have_leading_zeros(content):
-            texts_ = _read(content, read, parse, dict.fromkeys(numbers, pa.string()), numbers)
-            if said := lost_zeros({name: texts_[name] for name in numbers}):
-                warn(f"{path}: {said}.")
+        inferred = {*table.column_names} - {*wanted, *texts}
+        zeros = {n: written[n] for n in written.column_names if n in inferred}
+        if said := lost_zeros({n: t for n, t in zeros.items() if _is_number(table[n].type)}):
+            warn(f"{path}: {said}.")
         return _typed(table, wanted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,8 @@ from ktk_engine.errors import DataError
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LEADING_ZERO = r"^\s*[+-]?0\d"
-_MAY_LEAD = re.compile(rb"(?:^|[^\d.])0\d")
+_HEXADECIMAL = r"^\s*-?0[xX]"
+_MAY_LEAD = re.compile(rb"(?:^|[^\d.])0[\dxX]")
 _NO_ROW = "no row of the file"
 
 
@@ -75,9 +76,25 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
         raise DataError(f"{error}") from error
 
 
-def may_have_leading_zeros(content: bytes) -> bool:
-    """Whether a cell may be a number with a leading zero."""
+def may_start_with_zero(content: bytes) -> bool:
+    """Whether a cell may be a number with a leading zero, or a hexadecimal one."""
     return _MAY_LEAD.search(content) is not None
+
+
+def hexadecimal(texts: pa.Table, wanted: Collection[str]) -> list[str]:
+    """The columns that Arrow reads as numbers, but that have text such as `0x1F`.
+
+    Raises a `DataError` for one of the `wanted` columns, which are to be numbers.
+    """
+    found = []
+    for name in texts.column_names:
+        odd = pc.fill_null(pc.match_substring_regex(texts[name], _HEXADECIMAL), False)
+        row = pc.index(odd, True).as_py()
+        if row >= 0 and name in wanted:
+            text = texts[name][row].as_py()
+            raise DataError(f"row {row + 2}, column `{name}`: {text!r} is not a decimal number")
+        found += [name] if row >= 0 else []
+    return found
 
 
 def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:

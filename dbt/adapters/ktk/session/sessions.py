@@ -56,7 +56,7 @@ class Sessions:
         self.server = server
         self.functions = Functions()
         self._settings = settings
-        self._known = KnownStores(warehouse.find_schema)
+        self._known = KnownStores(warehouse.find_schema, warehouse.trust)
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
@@ -232,6 +232,7 @@ class Sessions:
             self.warehouse.find_schema,
             self._scratch,
             define_functions=self.functions.define,
+            trust=self.warehouse.trust,
         )
 
     def _new_here(self) -> SparkSession:

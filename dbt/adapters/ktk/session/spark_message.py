@@ -15,6 +15,8 @@ _CANCELLED = "[OPERATION_CANCELED]"
 # The prefix of errors that have no Python class in Spark Connect.
 _CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
 _OF_JAVA = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
+# Of `raise_error`, whose message is complete.
+_RAISED = re.compile(r"\A\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001)?\Z", re.DOTALL)
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 # Spark's analyzer appends the position and the plan to its message.
@@ -73,7 +75,7 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
     else:
         return None
     text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
-    text = without_secrets(_CLASS_OF_JAVA.sub("", text))
+    text = without_secrets(_RAISED.sub(r"\1", _CLASS_OF_JAVA.sub("", text)))
     if _CANCELLED in text[:200]:
         return "Spark's job was cancelled, but not by dbt."
     if match := _OF_JAVA.match(text):

@@ -1,0 +1,216 @@
+"""Stored views as Spark gets them: others may have written their texts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+from ktk_engine import Store
+from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, QueryError
+from ktk_engine.spark.compatibility import spark_version
+from ktk_engine.sql.spark_functions import (  # deep: compared with Spark's registry
+    FUNCTIONS,
+    OF_THE_READER,
+    REFUSED,
+)
+from ktk_engine.store.trust import Trust  # deep: what a profile names
+from tests.integration.stores.hostile_store import (
+    build_store,
+    documents,
+    payloads,
+    places,
+    replace,
+)
+from tests.support.changes import Constraint, Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import FileAddress, StoreAddress, quote_identifier
+from tests.support.spark import SqlSession
+from tests.support.stores import LocalStore, Warehouse
+from tests.unit.sql.test_stored_text import PATHS, RUN, SETTINGS
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Somebody else's store, beside a folder that is none of its siblings."""
+    store = LocalStore(tmp_path / "theirs" / "other")
+    Store.of(store).write_table("t", pa.table({"a": [1, 2]}))
+    Store.of(LocalStore(tmp_path / "theirs" / "sister")).write_table("u", pa.table({"b": [3]}))
+    Store.of(LocalStore(tmp_path / "mine" / "secret")).write_table("s", pa.table({"c": [4]}))
+    return store
+
+
+@pytest.fixture
+def session(sql, other, tmp_path):
+    """A reader whose own warehouse is `home`, with the schema `an`."""
+    home = Warehouse(tmp_path / "home")
+    Store.of(home.create_schema("an")).write_table("t", pa.table({"a": [10]}))
+    return SqlSession(sql.session, home.find_schema, sql.scratch, trust=home.trust)
+
+
+def name_of(store, relation: str) -> str:
+    return f"{quote_identifier(str(StoreAddress(str(store.root), relation)))}.x.y"
+
+
+def view(store, text: str, name: str = "v") -> None:
+    add_view(store, ViewDocument(name, "view", sql=text))
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+@pytest.mark.parametrize("text", [*RUN, *PATHS, *SETTINGS])
+def test_no_reader_runs_it(session, other, tmp_path, text, is_own):
+    store = LocalStore(tmp_path / "home" / "an") if is_own else other
+    view(store, text)
+    for statement in (
+        "select * from {}",
+        "create or replace temporary view mine as select * from {}",
+        "select 1 where exists (select * from {})",
+    ):
+        with pytest.raises(QueryError, match="which no stored view may"):
+            session.sql(statement.format("an.v" if is_own else name_of(other, "v")))
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_command_leaves_no_trace(session, other, tmp_path, is_own):
+    store = LocalStore(tmp_path / "home" / "an") if is_own else other
+    marker = tmp_path / "ran"
+    view(store, f"select transform (1) using 'sh -c \"touch {marker}; cat\"' as (x string)")
+    view(store, "select * from v2", "v1")
+    with pytest.raises(QueryError):
+        session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").collect()
+    assert not marker.exists()
+
+
+def test_what_views_of_another_store_may_read(session, other, tmp_path):
+    home, mine = str(tmp_path / "home/an"), str(tmp_path / "mine/secret")
+    (tmp_path / "theirs" / "plain.csv").write_text("a\n1\n")
+    Store.of(LocalStore(tmp_path / "theirs" / "CSV")).write_table("w", pa.table({"d": [5]}))
+    view(other, "select * from other.t", "own")
+    view(other, "select * from sister.u", "sister")
+    view(other, f"select * from {name_of(LocalStore(home), 't')}", "home")
+    view(other, "select * from other.own", "nested")
+    for name, rows in (("own", [(1,), (2,)]), ("sister", [(3,)]), ("home", [(10,)])):
+        found = session.sql(f"select * from {name_of(other, name)} order by 1").collect()
+        assert [tuple(row) for row in found] == rows
+    assert session.sql(f"select count(*) from {name_of(other, 'nested')}").first()[0] == 2
+    session.session.sql("create or replace temporary view seen as select 1 as x")
+    plain = FileAddress(str(tmp_path / "theirs/plain.csv"), "csv")
+    for text, problem in (
+        (f"select * from {name_of(LocalStore(mine), 's')}", f"the store at {mine}"),
+        (f"select * from {quote_identifier(str(plain))}.x.y", "the files at .*plain.csv"),
+        ("select * from seen", "reads seen, which is no relation of its store"),
+        ("select * from sister.seen", "reads sister.seen, which is no relation of its store"),
+        ("select * from `CSV`.plain", "reads CSV.plain, which is no relation of its store"),
+        ("select * from `..`.t", "the store at .*/theirs/\\.\\."),
+        ("select * from spark_catalog.default.seen", "which is no relation"),
+    ):
+        view(other, text)
+        with pytest.raises(QueryError, match=problem) as refused:
+            session.sql(f"select * from {name_of(other, 'v')}")
+        assert f"{other.root}.v reads" in str(refused.value)
+
+
+def test_the_own_functions_of_a_session_are_not_for_others(session, other):
+    session.session.udf.register("mine", lambda x: "ran", "string")
+    view(other, "select mine(a) as m from other.t")
+    with pytest.raises(QueryError, match="calls `mine`, which is not among"):
+        session.sql(f"select * from {name_of(other, 'v')}")
+    view(other, "select upper('a') as m from other.t")
+    session.session.udf.register("upper", lambda x: "ran", "string")
+    if spark_version() >= (4, 3):
+        session.session.conf.set("spark.sql.path.enabled", "true")
+        session.session.sql("set path = system.session, system.builtin, spark_catalog.default")
+    try:
+        with pytest.raises(QueryError, match="calls `upper`, which this session has defined"):
+            session.sql(f"select * from {name_of(other, 'v')}")
+    finally:
+        if spark_version() >= (4, 3):
+            session.session.sql("set path = default_path")
+            session.session.conf.unset("spark.sql.path.enabled")
+        session.session.sql("drop temporary function if exists upper")
+
+
+def test_views_of_the_own_warehouse_call_functions_of_the_session(session, tmp_path):
+    session.session.udf.register("mine", lambda x: x + 1, "bigint")
+    view(LocalStore(tmp_path / "home/an"), "select mine(a) as m from an.t")
+    assert session.sql("select m from an.v").first()[0] == 11
+
+
+def test_spark_opens_no_path_that_no_reader_has_found(session, other, monkeypatch):
+    """Were a text understood otherwise than Spark does, it would still open nothing."""
+    (other.root / "rows.csv").write_text("a\n1\n")
+    path = f"csv.`{other.root}/rows.csv`"
+    assert session.sql(f"select * from {path}").count() == 2
+    view(other, f"select * from {path}")
+    named = sys.modules["ktk_engine.plan.statement.named_relations"]
+    read = sys.modules["ktk_engine.sql.statement"].Statement
+    monkeypatch.setattr(named, "stored_query", lambda view, sql, is_foreign: read(sql))
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        session.sql(f"select * from {name_of(other, 'v')}").collect()
+    assert session.sql(f"select * from {path}").count() == 2
+
+
+@pytest.mark.parametrize(
+    "rule", ["reflect('java.lang.System', 'nanoTime') > a", "'${env:HOME}' = a"]
+)
+def test_a_stored_check_runs_no_program(spark, store, rule):
+    rows = spark.range(1).selectExpr("id as a")
+    with pytest.raises((QueryError, ConfigurationError), match="no stored condition may"):
+        build(store, rows, Target("t", constraints=(Constraint("check", expression=rule),)))
+
+
+def test_each_function_of_spark_is_judged(spark):
+    found = {row[0] for row in spark.sql("show functions").collect() if row[0].isidentifier()}
+    assert found - FUNCTIONS - REFUSED - OF_THE_READER == set()
+    assert not FUNCTIONS & (REFUSED | OF_THE_READER)
+    if spark_version() >= (4, 3):
+        assert (FUNCTIONS | REFUSED | OF_THE_READER) - found == set()
+
+
+def test_a_column_is_no_setting(session, other):
+    Store.of(other).write_table("w", pa.table({"${env:HOME}": [1]}))
+    with pytest.raises(ConsistencyError, match=r"column `\$\{env:HOME\}`, which Spark takes for"):
+        session.sql(f"select * from {name_of(other, 'w')}").collect()
+
+
+def test_trusted_stores(sql, other, tmp_path):
+    mine = LocalStore(tmp_path / "mine" / "secret")
+    plain = tmp_path / "mine" / "plain.csv"
+    plain.write_text("a\n1\n")
+    address = quote_identifier(str(FileAddress(str(plain), "csv")))
+    view(other, f"select * from {name_of(mine, 's')} join {address}.x.z")
+    trust = Trust(stores=[str(tmp_path / "mine")])
+    session = SqlSession(
+        sql.session, Warehouse(tmp_path / "home").find_schema, sql.scratch, trust=trust
+    )
+    assert [
+        tuple(row) for row in session.sql(f"select * from {name_of(other, 'v')}").collect()
+    ] == [(4, 1)]
+
+
+def test_each_text_of_the_documents_of_views(sql, tmp_path):
+    """Whatever a document of a view or cube says, Spark runs nothing and reads nothing else."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("hunter2")
+    template = build_store(tmp_path / "template" / "other")
+    keys = [key for key in documents(template) if key.startswith(".ktk/view/")]
+    every = [(key, place) for key in keys for place in places(template, key)]
+    assert len(every) > 30
+    for key, place in every:
+        for kind, text in payloads(outside).items():
+            shutil.copytree(tmp_path / "template", tmp_path / "wh", dirs_exist_ok=True)
+            store = LocalStore(tmp_path / "wh" / "other")
+            replace(store, key, place, text)
+            session = SqlSession(sql.session, Warehouse(tmp_path / "home").find_schema, sql.scratch)
+            name = key.rpartition("/")[2].removesuffix(".json")
+            try:
+                rows = session.sql(f"select * from {name_of(store, name)}").collect()
+            except (KtkError, PySparkException) as error:
+                assert "hunter2" not in str(error)
+            else:
+                assert "hunter2" not in str(rows), (key, place, kind)
+            assert not (outside / "ran").exists(), (key, place, kind)

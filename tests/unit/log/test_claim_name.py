@@ -1,0 +1,112 @@
+"""Of two names that letter case alone tells apart, one comes to be, also at the same time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.errors import ConsistencyError, KtkError
+from tests.support.changes import StagedStore, Target, build, publish_stages, remove, rename
+from tests.support.committed import list_relations
+from tests.support.stores import refuse
+
+ROWS = pa.table({"x": [1]})
+
+
+def table(name):
+    return lambda store: build(store, ROWS, Target(name))
+
+
+def cube(name):
+    return lambda store: Store.of(store).build(name, ROWS, dimension_columns=["x"])
+
+
+def staged(name):
+    def run(store):
+        stage = StagedStore(store)
+        build(stage, ROWS, Target(name))
+        publish_stages([stage])
+
+    return run
+
+
+def copied(name):
+    return lambda store: Store.of(store).table("other").copy_to(Store.of(store), name)
+
+
+@pytest.mark.parametrize("second", [table("X"), cube("X"), staged("X"), copied("X")])
+@pytest.mark.parametrize("first", [table("x"), cube("x"), staged("x"), copied("x")])
+def test_one_of_two_at_once(store, first, second):
+    """The second begins and ends before the first commits; each has seen that its name is free."""
+    build(store, ROWS, Target("other"))
+    raised = []
+
+    def meanwhile(method, key):
+        if method == "put_if_absent" and "/x/log/" in key:
+            store.hooks.clear()
+            with pytest.raises(ConsistencyError, match="letter case") as caught:
+                second(store)
+            raised.append(caught.value)
+
+    store.hooks.append(meanwhile)
+    first(store)
+    assert len(raised) == 1 and "Nothing was committed" in str(raised[0])
+    names = {relation.uuid or relation.name for relation in list_relations(store)}
+    assert {name for name in names if name.lower().startswith("x")} in ({"x"}, {"x++seed"})
+
+
+def test_a_claim_costs_one_request_and_the_next_commits_none(store):
+    build(store, ROWS, Target("x"))
+    assert [call for call in store.calls if "/name/" in call[1]] == [
+        ("put_if_absent", ".ktk/name/x")
+    ]
+    build(store, ROWS, Target("x"), mode="append")
+    assert len([call for call in store.calls if "/name/" in call[1]]) == 1
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda store: remove(store, "x"),
+        lambda store: rename(store, "x", "y"),
+        lambda store: Store.of(store).drop("x"),
+    ],
+)
+def test_a_name_is_free_again(store, end):
+    build(store, ROWS, Target("x"))
+    end(store)
+    build(store, ROWS, Target("X"))
+    with pytest.raises(ConsistencyError, match="letter case"):
+        build(store, ROWS, Target("x"))
+    remove(store, "X")
+    build(store, ROWS, Target("x"))
+
+
+def test_a_writer_that_was_killed_holds_a_name_for_a_day(store, monkeypatch):
+    refuse(store, "put_if_absent", "/log/")
+    with pytest.raises(KtkError):
+        build(store, ROWS, Target("x"))
+    store.hooks.clear()
+    with pytest.raises(ConsistencyError, match="was killed within a day"):
+        build(store, ROWS, Target("X"))
+    monkeypatch.setattr(type(store), "now", lambda store: datetime.now(UTC) + timedelta(days=1))
+    build(store, ROWS, Target("X"))
+
+
+def test_two_that_take_over_one_claim(store):
+    """By a token: the own claim of a name that comes again is renewed, too."""
+    build(store, ROWS, Target("x"))
+    remove(store, "x")
+
+    def meanwhile(method, key):
+        if method == "replace" and "/name/" in key:
+            store.hooks.clear()
+            build(store, ROWS, Target("x"))
+
+    store.hooks.append(meanwhile)
+    with pytest.raises(ConsistencyError, match="letter case"):
+        build(store, ROWS, Target("X"))
+    assert [relation.uuid for relation in list_relations(store)] == ["x"]

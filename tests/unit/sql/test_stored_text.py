@@ -1,0 +1,170 @@
+"""Which texts that a store holds Spark gets, and which no reader runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktk_engine.errors import QueryError
+from ktk_engine.sql.stored_text import (  # deep: the text itself
+    calls,
+    check_expression,
+    stored_query,
+)
+
+RUN = [
+    "select transform (a) using 'sh -c id' as (x string) from an.t",
+    'select TRANSFORM(a) row format delimited /* */ using "sh" from an.t',
+    "from an.t map a, b using 'sh' as (x)",
+    "from an.t reduce a using r'sh'",
+    "map a using 'sh'",
+    "select transform (a) using :command from an.t",
+    "select reflect('java.lang.System', 'getenv', 'HOME')",
+    "select `reflect` ('a', 'b')",
+    "select Java_Method('a', 'b')",
+    "select try_reflect('a', 'b')",
+    "select 1 where exists(select reflect('a', 'b'))",
+    "select builtin.reflect('a', 'b')",
+    "select system . builtin . `java_method`('a', 'b')",
+    "select reflect /* (x) */ ('a', 'b')",
+    "select reflect -- (x)\n ('a', 'b')",
+    "select \"reflect\"('a', 'b')",  # a name with doubleQuotedIdentifiers
+    "select xpath_string(concat('<!DOCTYPE a SYSTEM \"http://x/', a, '\"><a/>'), '/a') from an.t",
+    "select from_xml(a, 'x int', map('rowValidationXSDPath', '/x')) from an.t",
+    "select from_protobuf(a, 'M', '/etc/x.desc') from an.t",
+    "select identifier('reflect')('a', 'b')",
+    "select identifier('ref' || 'lect')('a', 'b')",
+    "select builtin.identifier('reflect')('a', 'b')",
+    "from an.t |> extend reflect('a', 'b') as x",
+    "select 'a\\'', reflect('b')",
+    "select r'\\', reflect('b')",
+    "select 'a' 'b''', reflect('c')",
+    # Spark ends comments, hints and literals where another lexer would not.
+    "select $$ ' $$, reflect('a') , $$ ' $$",
+    "select $x$ ' $x$, reflect('a') , $x$ ' $x$",
+]
+PATHS = [
+    "select * from csv.`/etc/passwd`",
+    "select * from `text` . `/etc/passwd`",
+    "select * from an.t, json.`file:/etc/passwd`",
+    "select * from an.t join binaryFile.`../secret/x` on true",
+    "with a as (table parquet.`s3a://b/x`) select * from a",
+    "select * from `org.apache.spark.sql.execution.datasources.orc.OrcFileFormat`.`/x/y`",
+    'select * from "csv"."/etc/passwd"',
+    "select * from identifier('csv.`/etc/passwd`')",
+    "select * from identifier('csv' || '.`/etc/passwd`')",
+    "select * from identifier('csv').`/etc/passwd`",
+    "select * from csv.identifier('/etc/passwd')",
+]
+COMMANDS = [
+    "",
+    "-- nothing",
+    "delete from an.t",
+    "insert into an.t select 1",
+    "with a as (select 1) insert into an.t select * from a",
+    "from an.t insert into an.u select 1",
+    "select 1; drop table an.t",
+    "drop table an.t",
+    "set spark.sql.ansi.enabled=false",
+    "begin select 1; end",
+    "execute immediate 'drop table an.t'",
+    "call system.x()",
+    "add jar 'x.jar'",
+    "explain select 1",
+]
+SETTINGS = [
+    "select '${env:HOME}'",
+    "select * from an.t where a = '${spark.hadoop.fs.s3a.secret.key}'",
+    "select `${system:user.name}`",
+    "select ${spark.app.name}",
+]
+
+
+@pytest.mark.parametrize("sql", [*RUN, *PATHS, *COMMANDS, *SETTINGS])
+def test_what_no_reader_runs(sql):
+    with pytest.raises(QueryError, match=r"an\.v .*, which no stored view may"):
+        stored_query("an.v", sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("select /* /*+ */ reflect('a') /* */ */ from an.t", "select from an.t"),
+        ("select /*+ x('/*') */ reflect('a') /* ') */ from an.t", "select"),
+        ("select 1 -- a\\\nreflect('a')", "select 1"),
+        ("/* dbt */ select 1; -- the end", "select 1"),
+        (
+            "select /*+ broadcast(t) */ a/**/b from an.t t",
+            "select /*+ broadcast(t) */ a b from an.t t",
+        ),
+        (
+            "select '-- a', \"/* b */\", `--c` from an.t",
+            "select '-- a', \"/* b */\", `--c` from an.t",
+        ),
+    ],
+)
+def test_spark_gets_no_comment_that_it_might_end_elsewhere(sql, text):
+    assert stored_query("an.v", sql).sql == text
+
+
+HONEST = [
+    "select transform(xs, x -> x + 1) as y from an.t",
+    "with a(x, y) as (select 1, 2), b (z) as (select x from a) select * from b",
+    "select * from values (1, 'a'), (2, 'b') as t(n, s)",
+    "select * from values (1, 'a') t(n, s)",
+    "select t.a using from an.t join an.u using (a)",
+    "from an.t |> where (a > 1) |> aggregate count(*) as n group by a",
+    "select sum(a) filter (where b) over (partition by c order by d) from an.t",
+    "select * from an.t lateral view explode(xs) e as x where x in (1, 2) and not (x = 3)",
+    "select a::int, m['x'], cast(b as decimal(5, 2)), interval (1) day from an.t",
+    "select * except (a) from identifier('an.t')",
+    "select * from an.t pivot (sum(a) for b in (1 as one, 2 as two))",
+    "select count(distinct a, b), any_value(c) from an.t group by cube (a, b)",
+    "select * from `ktk:/x/y?relation=a`.a.b where (select max(a) from an.t) > 1",
+    "select case when (a) then (b) else (c) end, 'reflect(1)' as reflect from an.t",
+    "select * from range(3) tablesample (50 percent) union all (select 1)",
+]
+
+
+@pytest.mark.parametrize("is_foreign", [False, True])
+@pytest.mark.parametrize("sql", HONEST)
+def test_honest_views_stay(sql, is_foreign):
+    assert stored_query("an.v", sql, is_foreign).sql == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("select my_function(1)", "my_function"),
+        ("select `analytics.twice`(1)", "analytics.twice"),
+        ("select an.twice(1)", "twice"),
+        ("select system.builtin.upper('a')", "upper"),
+        ("select distinct evil(a, b) from an.t", "evil"),
+        ("select evil(a) as (b, c)", "evil"),
+        ("select evil(a) as (select) from an.t", "evil"),
+        ("select a from evil(1)", "evil"),
+        ("select * from an.t lateral view outer evil(a) as x", "evil"),
+        ("select x -> evil(x), f => evil(1)", "evil"),
+        ("select input_file_name() from an.t", "input_file_name"),
+        ("select * from read_files('/etc')", "read_files"),
+    ],
+)
+def test_a_view_of_another_store_calls_only_sparks_functions(sql, name):
+    with pytest.raises(QueryError, match=f"calls `{name}`"):
+        stored_query("an.v", sql, is_foreign=True)
+    assert stored_query("an.v", sql).sql == sql
+
+
+def test_the_calls_of_a_text():
+    text = (
+        "with a(x) as (select Upper(s) from an.t) select count(*), `sum`(x) from a where x in (1)"
+    )
+    assert calls(text) == ["count", "sum", "upper"]
+
+
+@pytest.mark.parametrize(
+    "sql", ["reflect('a', 'b') = 1", 'a > 1 and "reflect"(a)', "'${env:X}' = a"]
+)
+def test_a_stored_condition_runs_no_program(sql):
+    with pytest.raises(QueryError, match="which no stored condition may"):
+        check_expression(sql)
+    check_expression("a > 1 -- and reflect('a')")
