@@ -45,6 +45,11 @@ def parse_size(text: str) -> int:
     return count
 
 
+def shortened(text: str, longest: int = 300) -> str:
+    """A text as a message repeats it: its beginning, if it is long."""
+    return text if len(text) <= longest else f"{text[:longest]}..."
+
+
 def moment(time: datetime) -> str:
     """A time in UTC to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -14,6 +14,7 @@ from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.changed_rows import DecidedRows, Sides
 from ktk_engine.spark.write.keys import union_by_name
@@ -51,7 +52,7 @@ class BySpark:
     def unmatched(self, change: Replacement, rows: DataFrame, source: DataFrame) -> DataFrame:
         """The rows that a change does not match."""
         if not change.keys:
-            return rows.where(f"not {_true(change)}")
+            return rows.where(~expression(rows.sparkSession, _true(change)))
         return _sides(change, rows, source).unmatched(()).rows
 
     def first(self, rows: DataFrame) -> dict[str, object] | None:

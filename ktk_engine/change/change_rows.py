@@ -23,7 +23,7 @@ from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.write.changed_rows import (
     ClauseCount,
     DecidedRows,
@@ -32,6 +32,7 @@ from ktk_engine.spark.write.changed_rows import (
 )
 from ktk_engine.spark.write.keys import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.affected_rows import rows_of
@@ -96,8 +97,9 @@ def change_in(
     """
     base, columns = stage.base, stage.write.gate.committed.names
     given = source.columns if source is not None else ()
-    change = fit_clauses(change, stage.target.uuid, columns, given)
-    condition = _condition(change, base.schema, session_zone(scanner.session))
+    dialect = dialect_of(scanner.session)
+    change = fit_clauses(change, stage.target.uuid, columns, given, dialect)
+    condition = _condition(change, base.schema, dialect)
     if condition is not None:
         gone, read = Replacement(where=condition), conjuncts(condition)
         return replace_rows(stage, scanner, gone, read, 0, Staying("", ()))
@@ -128,7 +130,7 @@ def change_in(
     return replace(stage.put(rows, schema_of(rows), files, tuple(reads)), changes=done)
 
 
-def _condition(change: RowChange, schema: pa.Schema, zone: str) -> Condition | None:
+def _condition(change: RowChange, schema: pa.Schema, dialect: Dialect) -> Condition | None:
     """The condition of a delete, if the engine can evaluate it."""
     if change.verb != "delete":
         return None
@@ -136,7 +138,7 @@ def _condition(change: RowChange, schema: pa.Schema, zone: str) -> Condition | N
     try:
         if not clause.condition:
             return TrueCondition()
-        return parse_condition(clause.condition, schema, qualifier=change.target, session_zone=zone)
+        return parse_condition(clause.condition, schema, qualifier=change.target, dialect=dialect)
     except ConditionError:
         return None
 

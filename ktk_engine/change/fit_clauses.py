@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.did_you_mean import did_you_mean
-from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
 
 def fit_clauses(
-    change: RowChange, uuid: str, columns: Collection[str], given: Collection[str]
+    change: RowChange, uuid: str, columns: Collection[str], given: Collection[str], dialect: Dialect
 ) -> RowChange:
     """Spell the columns of assignments as the dataset does, and expand `*`.
 
@@ -23,17 +23,17 @@ def fit_clauses(
     for clause in change.clauses:
         values = clause.values
         if values is None:
-            values = _all_values(change, clause, uuid, columns, given)
+            values = _all_values(change, clause, uuid, columns, given, dialect)
         else:
-            values = _known_values(values, uuid, columns)
+            values = _known_values(values, uuid, columns, dialect)
         clauses.append(replace(clause, values=values))
     return replace(change, clauses=tuple(clauses))
 
 
 def _known_values(
-    values: Mapping[str, str], uuid: str, columns: Collection[str]
+    values: Mapping[str, str], uuid: str, columns: Collection[str], dialect: Dialect
 ) -> Mapping[str, str]:
-    found = {name: find_name(name, columns) for name in values}
+    found = {name: dialect.find(name, columns) for name in values}
     for name, spelled in found.items():
         if spelled is None:
             raise ConfigurationError(
@@ -44,9 +44,14 @@ def _known_values(
 
 
 def _all_values(
-    change: RowChange, clause: Clause, uuid: str, columns: Collection[str], given: Collection[str]
+    change: RowChange,
+    clause: Clause,
+    uuid: str,
+    columns: Collection[str],
+    given: Collection[str],
+    dialect: Dialect,
 ) -> Mapping[str, str]:
-    found = {name: find_name(name, given) for name in columns}
+    found = {name: dialect.find(name, given) for name in columns}
     missing = [name for name, spelled in found.items() if spelled is None]
     if missing:
         raise ConfigurationError(

@@ -64,7 +64,7 @@ def merge(
     """
 
     from ktk_engine.spark.frames import persisted
-    from ktk_engine.spark.session.session import session_zone
+    from ktk_engine.spark.session.session import dialect_of
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
         new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
@@ -73,16 +73,16 @@ def merge(
         if findings := [*find_duplicates(schema), *find_alike(schema)]:
             raise_findings(findings, f"dataset {named.uuid}", len(schema.names))
         known = spelled_by(by, named, new.columns, state)
-        zone = session_zone(scanner.session)
+        dialect = dialect_of(scanner.session)
         with persisted(new) as new:
             keys = find_keys(new, known.unique_key)
             check_unique(named, keys, known)
             if named.uuid not in state.datasets:
-                condition_of(by.predicates, named, schema_of(new), zone)
+                condition_of(by.predicates, named, schema_of(new), dialect)
                 return build(scanner.store, new, named, context, state=state)
             stage = start_stage(new, named, state, context, scanner.footers)
             check_known(named, stage.base, known.unique_key)
-            predicate = condition_of(by.predicates, named, stage.base.schema, zone)
+            predicate = condition_of(by.predicates, named, stage.base.schema, dialect)
             change = replacement(stage, known, predicate)
             conditions = [*keys.conditions(stage.base), *conjuncts(predicate)]
             shown = [*known.unique_key, *sorted(predicate.columns)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,7 +18,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, names_of_columns
@@ -26,6 +28,11 @@ from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_TEXTS = (
+    *("matched_condition", "not_matched_condition", "not_matched_by_source_action"),
+    "not_matched_by_source_condition",
+)
 
 
 def merge_by_clauses(
@@ -53,17 +60,19 @@ def merge_by_clauses(
             check_known(named, stage.base, known.unique_key)
             columns = names_of_columns(stage.new)
             updated = [name for name in known.update_columns or columns if name in columns]
-            zone, schema = session_zone(scanner.session), stage.base.schema
-            on = [_qualified(text, clauses.target_alias, schema, zone) for text in predicates]
-            change = clauses.change(known.unique_key, on, columns, updated)
+            dialect, schema = dialect_of(scanner.session), stage.base.schema
+            texts: dict[str, Any] = {n: dialect.in_default(getattr(clauses, n)) for n in _TEXTS}
+            on = [_qualified(text, clauses.target_alias, schema, dialect) for text in predicates]
+            change = replace(clauses, **texts).change(known.unique_key, on, columns, updated)
             return change_in(stage, scanner, change, new)
 
     return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
 
 
-def _qualified(text: str, alias: str, schema: pa.Schema, zone: str) -> str:
+def _qualified(text: str, alias: str, schema: pa.Schema, dialect: Dialect) -> str:
     """Qualify the dataset's columns, since the new rows mostly have columns of the same names."""
+    text = dialect.in_default(text)
     try:
-        return to_sql(parse_condition(text, schema, qualifier=alias, session_zone=zone), alias)
+        return to_sql(parse_condition(text, schema, qualifier=alias, dialect=dialect), alias)
     except ConditionError:
         return text  # Spark reads it

@@ -15,6 +15,7 @@ from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.type_class import class_name
@@ -34,11 +35,10 @@ class RowFilter(Protocol):
     def holds_from_the_start(self) -> bool:
         """Whether it also covers the rows of a dataset that is rebuilt."""
 
-    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+    def condition(self, schema: pa.Schema, dialect: Dialect) -> Condition:
         """Give it as a condition on the columns of a schema.
 
-        Raises a `ConfigurationError` if it does not fit. `session_zone` is for timestamps that are
-        written without a zone.
+        Raises a `ConfigurationError` if it does not fit. `dialect` is that of its text.
         """
 
 
@@ -58,13 +58,15 @@ class Predicates:
         """They say what an incremental run replaces; a first run gives everything."""
         return False
 
-    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+    def condition(self, schema: pa.Schema, dialect: Dialect) -> Condition:
         """See `RowFilter`."""
-        return conjunction(self._parsed(text, schema, session_zone) for text in self.texts)
+        return conjunction(self._parsed(text, schema, dialect) for text in self.texts)
 
-    def _parsed(self, text: str, schema: pa.Schema, session_zone: str) -> Condition:
+    def _parsed(self, text: str, schema: pa.Schema, dialect: Dialect) -> Condition:
         try:
-            return parse_condition(text, schema, qualifier=TABLE_ALIAS, session_zone=session_zone)
+            return parse_condition(
+                dialect.in_default(text), schema, qualifier=TABLE_ALIAS, dialect=dialect
+            )
         except ConditionError as error:
             raise ConfigurationError(
                 Message(Remedy("predicate"), ": ", error, ". ", Remedy("plain_predicate"))
@@ -92,7 +94,7 @@ class EventWindow:
         """The first batch is one of many, and must not have their rows."""
         return True
 
-    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+    def condition(self, schema: pa.Schema, dialect: Dialect) -> Condition:
         """See `RowFilter`; timestamps without a zone and dates are taken as UTC."""
         column = find_name(self.column, schema.names)
         if column is None:

@@ -16,7 +16,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.keys import split_rows
 from ktk_engine.types.refusal import WriteProblem, refusal
@@ -54,18 +54,18 @@ def replace_where(
             full_refresh=full_refresh,
             elsewhere=context.elsewhere,
         )
-        zone = session_zone(scanner.session)
+        dialect = dialect_of(scanner.session)
         with persisted(new) as new:
             if named.uuid in state.datasets and not full_refresh:
                 stage = start_stage(new, named, state, context, scanner.footers)
-                condition = condition_of(where, named, stage.base.schema, zone)
+                condition = condition_of(where, named, stage.base.schema, dialect)
                 _check_covered(named, stage.new, condition, where)
                 change, count = Replacement(where=condition), count_rows(stage.new)
                 reason = f"since {to_sql(condition)} is not true for them"
                 staying = Staying(reason, sorted(condition.columns))
                 read = conjuncts(condition)
                 return replace_rows(stage, scanner, change, read, count, staying)
-            condition = condition_of(where, named, schema_of(new), zone)
+            condition = condition_of(where, named, schema_of(new), dialect)
             if where.holds_from_the_start:
                 _check_covered(named, new, condition, where)
             return build(scanner.store, new, named, context, state=state)

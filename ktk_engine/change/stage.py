@@ -19,6 +19,7 @@ from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import normalize
 from ktk_engine.write.affected_files import affected_files, cell_columns, goes_whole
@@ -198,10 +199,12 @@ def start_stage(
     return Stage(write, state.snapshot(target.uuid), new, footers)
 
 
-def condition_of(where: RowFilter, target: Target, schema: pa.Schema, zone: str) -> Condition:
+def condition_of(
+    where: RowFilter, target: Target, schema: pa.Schema, dialect: Dialect
+) -> Condition:
     """A filter as a condition on the columns of a dataset; see `RowFilter`."""
     try:
-        return where.condition(schema, zone)
+        return where.condition(schema, dialect)
     except ConfigurationError as error:
         raise ConfigurationError(
             Message(f"Dataset {target.uuid}: ", error, " Nothing was written.")

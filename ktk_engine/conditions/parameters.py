@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from ktk_engine.conditions.sql_literal import LARGEST_EXPONENT, Text
 from ktk_engine.errors import ConditionError
+from ktk_engine.formatting import shortened
 from ktk_engine.sql.token import HALF_CHARACTER
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def check_parameters(condition: Any, bound: BoundText) -> None:
     """Raise a `ConditionError` if a value is given that the parsed condition does not name."""
     named = {_name(node) for node in condition.find_all(exp.Placeholder)}
     if unknown := [name for name in bound.values if name not in named]:
-        raise ConditionError(f"`{bound.sql}` does not name the parameter `:{unknown[0]}`")
+        raise ConditionError(
+            f"`{shortened(bound.sql)}` does not name the parameter `:{unknown[0]}`"
+        )
 
 
 def one_value(node: exp.Placeholder, values: Mapping[str, object]) -> Any:

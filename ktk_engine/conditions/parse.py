@@ -48,9 +48,11 @@ from ktk_engine.conditions.parameters import (
 )
 from ktk_engine.conditions.sql_literal import Text, check_digits, python_value, sql_value
 from ktk_engine.errors import ConditionError
+from ktk_engine.formatting import shortened
+from ktk_engine.sql.dialect import DEFAULT, LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
-from ktk_engine.types.identifier import Identifier, find_name
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.type_class import class_name, normalize
 
 # sqlglot's error for a missing operand names one of its classes.
@@ -88,17 +90,19 @@ _FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class _Scope:
-    """What names mean: columns with their types, the relation's name, the zone, the lists."""
+    """What names mean: columns with their types, the relation's name, the dialect, the lists."""
 
     types: dict[str, pa.DataType]
     qualifier: str | None
-    session_zone: str
+    dialect: Dialect
     lists: Mapping[str, list[int] | list[Text]] = field(default_factory=dict)
     parameters: Mapping[str, object] = field(default_factory=dict)
 
     def is_called(self, name: str) -> bool:
-        """Whether a qualifier is the relation's name, regardless of case as in Spark."""
-        return self.qualifier is not None and Identifier(name) == Identifier(self.qualifier)
+        """Whether a qualifier is the relation's name."""
+        if self.qualifier is None or self.dialect.is_case_sensitive:
+            return name == self.qualifier
+        return Identifier(name) == Identifier(self.qualifier)
 
 
 def parse_condition(
@@ -106,23 +110,25 @@ def parse_condition(
     schema: pa.Schema,
     *,
     qualifier: str | None = None,
-    session_zone: str = "UTC",
+    dialect: Dialect = DEFAULT,
 ) -> Condition:
     """Read a condition, the text of a WHERE clause, from Spark SQL.
 
     Names of columns match exactly or, if unique, regardless of case, as in Spark. Literals are
     converted exactly to the column's class (decision 21). Numbers have no class in SQL, so `v >
     1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column is
-    one. `session_zone` is for timestamp literals without a zone, on columns with one;
-    `UNKNOWN_ZONE` refuses them. Parameters, `:name`, have their values from a `BoundText`. Raises a
+    one. The text is in the default dialect, and names and times are those of `dialect`, whose
+    `UNKNOWN_ZONE` refuses timestamps without a zone on
+    columns with one. Parameters, `:name`, have their values from a `BoundText`. Raises a
     `ConditionError` for anything else.
     """
     check_characters(sql.sql if isinstance(sql, BoundText) else sql, "The condition")
-    scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    scope = _Scope({field.name: field.type for field in schema}, qualifier, dialect)
     if isinstance(sql, BoundText):
         root = _parse(sql.sql)
         check_parameters(root, sql)
         return _condition(root, replace(scope, parameters=sql.values))
+    check_readable(sql, dialect)
     short = without_long_lists(sql)
     if short is not None:
         # Parse the original text again, so that the error shows it.
@@ -132,10 +138,10 @@ def parse_condition(
 
 
 def read_condition(
-    node: exp.Expression, schema: pa.Schema, *, qualifier: str | None, session_zone: str
+    node: exp.Expression, schema: pa.Schema, *, qualifier: str | None, dialect: Dialect
 ) -> Condition:
     """Read a condition from a parsed expression in Spark's dialect, as `parse_condition` does."""
-    scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    scope = _Scope({field.name: field.type for field in schema}, qualifier, dialect)
     return _condition(_checked(node), scope)
 
 
@@ -147,6 +153,13 @@ def sql_conjuncts(condition: Any) -> list[Any]:
     return [inner for part in whole.flatten() for inner in sql_conjuncts(part)]
 
 
+def check_readable(sql: str, dialect: Dialect) -> None:
+    """Raise a `ConditionError` if only Spark knows what a text means in a dialect."""
+    if dialect.others or (dialect.is_sparks and LEFT_TO_SPARK.search(sql)):
+        why = f": {', '.join(dialect.others)} decides" if dialect.others else ""
+        raise ConditionError(f"Only Spark knows what `{shortened(sql)}` means{why}")
+
+
 def parse_expression(sql: str) -> exp.Expression:
     """Parse the text of a condition as Spark reads it; raises a `ConditionError`."""
     text = simplified(sql)
@@ -156,11 +169,15 @@ def parse_expression(sql: str) -> exp.Expression:
     except (SqlglotError, RecursionError) as error:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
         reason = _MISSING_PART.sub("something is missing", reason)
-        raise ConditionError(f"`{sql}` is not a condition: {reason}") from error
+        raise ConditionError(f"`{shortened(sql)}` is not a condition: {reason}") from error
     if not found:
-        raise ConditionError(f"`{sql}` is not a condition: it is empty. For all rows write 'true'")
+        raise ConditionError(
+            f"`{shortened(sql)}` is not a condition: it is empty. For all rows write 'true'"
+        )
     if len(found) != 1:
-        raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")
+        raise ConditionError(
+            f"`{shortened(sql)}` is not a condition: expected one, found {len(found)}"
+        )
     return found[0]  # type: ignore[no-any-return]
 
 
@@ -216,7 +233,7 @@ def _flat(node: Any) -> Iterator[exp.Expression]:
 
 def _refuse(node: exp.Expression, why: str = "is not supported") -> NoReturn:
     """Refuse a piece of the text."""
-    raise ConditionError(f"`{node.sql(dialect='spark')}` {why}: {_SUPPORTED}")
+    raise ConditionError(f"`{shortened(node.sql(dialect='spark'))}` {why}: {_SUPPORTED}")
 
 
 def _column(node: exp.Expression, scope: _Scope) -> str | None:
@@ -228,7 +245,7 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     if node.table and (node.args.get("db") or not scope.is_called(str(node.table))):
         _refuse(node, "is not a column of the cube; fields of structs are not supported")
     name = str(node.name)
-    if (found := find_name(name, scope.types)) is not None:
+    if (found := scope.dialect.find(name, scope.types)) is not None:
         return found
     hint = did_you_mean_clause(name, scope.types)
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
@@ -254,7 +271,7 @@ def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
 
 def _values(column: str, nodes: Sequence[exp.Expression], scope: _Scope) -> list[object]:
     """Read literals that are compared with a column at once."""
-    t, zone = scope.types[column], scope.session_zone
+    t, zone = scope.types[column], scope.dialect.zone
     values = [python_value(column, t, _literal(node, scope), zone) for node in nodes]
     check_digits(column, t, nodes, values)
     return values
@@ -342,6 +359,9 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
         known = scope.lists.get(first.name, many_values(first, scope.parameters))
         if known is not None:
             return literal.is_in(column, t, _long_list(column, first, known, scope))
+    as_texts = not scope.dialect.is_ansi and not pat.is_string(normalize(t))
+    if as_texts and any(isinstance(sql_value(item), Text) for item in node.expressions):
+        _refuse(node, "compares texts outside of ANSI mode")
     values = _values(column, node.expressions, scope)
     if not values:
         _refuse(node, "has no values")
@@ -352,7 +372,7 @@ def _long_list(
     column: str, node: exp.Expression, known: Sequence[Any], scope: _Scope
 ) -> Sequence[object]:
     """The values of a long list, or of a parameter with several values, for a column."""
-    t, zone = scope.types[column], scope.session_zone
+    t, zone = scope.types[column], scope.dialect.zone
     if pat.is_integer(normalize(t)) and set(map(type, known)) == {int}:
         return known
     values = [python_value(column, t, as_literal(value), zone) for value in known]

@@ -18,10 +18,12 @@ from sqlglot import exp
 
 from ktk_engine.conditions.literal import Double, read_day, refusal
 from ktk_engine.errors import ConditionError, TypeClassError
+from ktk_engine.formatting import shortened
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.calendar import time_zone
 from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, class_name, normalize
 
+_BLANKS = "".join(map(chr, range(33)))  # what Spark leaves out around a value in a text
 _BIGINT_DIGITS = 20  # of the decimal that a bigint is compared as
 _ZERO = exp.Literal.number(0)
 
@@ -133,7 +135,7 @@ def check_digits(
     most = max((_digits_before_point(node, value) for node, value in numbers), default=0)
     after = max(MAX_DECIMAL_PRECISION - max(before, most), 0)
     for node, value in numbers:
-        shown = node.sql(dialect="spark")
+        shown = shortened(node.sql(dialect="spark"))
         if (value * 10**after).denominator != 1:
             raise ConditionError(
                 f"Column `{column}` is of class {class_name(t)}, and Spark would round {shown} to "
@@ -167,7 +169,7 @@ def _number(text: str) -> Fraction | Double:
         return _exact_number(text)
     number = Double(_double(text))
     if math.isinf(number):
-        raise ConditionError(f"`{text}` is out of the range of a double")
+        raise ConditionError(f"`{shortened(text)}` is out of the range of a double")
     return number
 
 
@@ -175,9 +177,9 @@ def _exact_number(text: str) -> Fraction:
     try:
         number = Decimal(_checked_number(text))
     except InvalidOperation as error:
-        raise ConditionError(f"`{text}` is out of the range of every class") from error
+        raise ConditionError(f"`{shortened(text)}` is out of the range of every class") from error
     if number and abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise ConditionError(f"`{text}` is out of the range of every class")
+        raise ConditionError(f"`{shortened(text)}` is out of the range of every class")
     return Fraction(number)
 
 
@@ -189,7 +191,7 @@ def _double(text: str) -> float:
 def _checked_number(text: str) -> str:
     """Refuse what Python reads as a number and Spark does not."""
     if not _NUMBER.fullmatch(text):
-        raise ConditionError(f"`{text}` is not a number")
+        raise ConditionError(f"`{shortened(text)}` is not a number")
     return text
 
 
@@ -207,20 +209,23 @@ def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
     try:
         target = parse_type(name)
     except TypeClassError as error:
-        raise ConditionError(f"`{node.sql(dialect='spark')}` is not understood: {error}") from error
+        raise ConditionError(
+            f"`{shortened(node.sql(dialect='spark'))}` is not understood: {error}"
+        ) from error
     result = _cast_number(target, value)
     if result is None:
         result = _cast_other(target, value)
     if result is None:
         raise ConditionError(
-            f"`{node.sql(dialect='spark')}` would change the value: write a {name} literal"
+            f"`{shortened(node.sql(dialect='spark'))}` would change the value: write a {name} "
+            "literal"
         )
     return result
 
 
 def _cast_number(target: pa.DataType, value: SqlValue) -> SqlValue | None:
     """Cast to an integer, decimal or float."""
-    text = value.text.strip() if isinstance(value, Text) else None
+    text = value.text.strip(_BLANKS) if isinstance(value, Text) else None
     if pat.is_floating(target):
         if text is not None and re.fullmatch(r"[+-]?(inf|infinity|nan)", text.lower()):
             return float(text)
@@ -233,7 +238,7 @@ def _cast_number(target: pa.DataType, value: SqlValue) -> SqlValue | None:
     if not (pat.is_integer(target) or pat.is_decimal(target)):
         return None
     if pat.is_integer(target) and text is not None and not _INTEGER.fullmatch(text):
-        raise ConditionError(f"`{text}` is not an integer")
+        raise ConditionError(f"`{shortened(text)}` is not an integer")
     number = _exact_number(text) if text is not None else value
     if isinstance(number, Double):
         number = Fraction(repr(float(number)))  # the shortest decimal, as Spark casts a double
@@ -264,11 +269,11 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
     if pat.is_boolean(target):
         return {"true": True, "false": False}.get(value.text.lower())
     if pat.is_timestamp(target):
-        match = _TIMESTAMP.fullmatch(value.text.strip())
+        match = _TIMESTAMP.fullmatch(value.text.strip(_BLANKS))
         if target.tz is None and match is not None and match[_ZONE]:
             raise ConditionError(
-                f"'{value.text}' has a time zone, which Spark ignores in a timestamp_ntz: leave it "
-                "out, or write a timestamp"
+                f"'{shortened(value.text)}' has a time zone, which Spark ignores in a "
+                "timestamp_ntz: leave it out, or write a timestamp"
             )
         return Instant(value.text)
     if pat.is_time(target):
@@ -277,7 +282,9 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
         try:
             return read_day(value.text)
         except ValueError as error:
-            raise ConditionError(f"'{value.text}' is not a date: write 'YYYY-MM-DD'") from error
+            raise ConditionError(
+                f"'{shortened(value.text)}' is not a date: write 'YYYY-MM-DD'"
+            ) from error
     return None
 
 
@@ -288,7 +295,7 @@ def _time(text: str) -> datetime.time:
             return datetime.time.fromisoformat(text)
         except ValueError:
             pass
-    raise ConditionError(f"'{text}' is not a time: write 'HH:MM:SS'")
+    raise ConditionError(f"'{shortened(text)}' is not a time: write 'HH:MM:SS'")
 
 
 def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
@@ -296,17 +303,19 @@ def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
 
     Fractions are truncated to microseconds, as in Spark, so that all readers get the same instant.
     """
-    match = _TIMESTAMP.fullmatch(text.strip())
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     try:
         moment, zone = _parts(match)
     except ValueError as error:
         raise ConditionError(
-            f"'{text}' is not a timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
+            f"'{shortened(text)}' is not a timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
         ) from error
     if zone is None and pat.is_timestamp(container) and container.tz is not None:
         zone = time_zone(session_zone)
         if zone is None:
-            raise ConditionError(f"'{text}' needs a time zone: add one, for instance +01:00")
+            raise ConditionError(
+                f"'{shortened(text)}' needs a time zone: add one, for instance +01:00"
+            )
     return moment if zone is None else moment.replace(tzinfo=zone)
 
 

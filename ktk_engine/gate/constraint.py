@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.types.quote import quote_identifier
 
 # The key of constraints in a snapshot's properties, which also bind inserts by hand.
 CONSTRAINTS = "constraints"
+# Types that limit the length of a text. Columns here have no such type: the limit is a check.
+_LIMITED = re.compile(
+    r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE
+)
+_LIMITED_PART = re.compile(r"\b(?:var)?char(?:acter)?(?:\s+varying)?\s*\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,3 +55,25 @@ class Constraint:
     def __str__(self) -> str:
         what = self.expression or ", ".join(self.columns)
         return f"constraint {self.name} {self.kind} ({what})".replace("  ", " ")
+
+
+def length_limit(type_: str) -> int | None:
+    """The length that a type such as `varchar(3)` allows a text; None for any.
+
+    Raises a `ConfigurationError` for a limit within a nested type, which is checked nowhere.
+    """
+    if found := _LIMITED.fullmatch(type_):
+        return int(found[1])
+    if _LIMITED_PART.search(type_):
+        raise ConfigurationError(
+            f"`{type_}` limits the length of a text within it, which is not checked. Write string."
+        )
+    return None
+
+
+def length_constraint(column: str, type_: str) -> Constraint | None:
+    """The check of a type such as `varchar(3)`; None for other types. See `length_limit`."""
+    limit = length_limit(type_)
+    if limit is None:
+        return None
+    return Constraint("check", (), f"length({quote_identifier(column)}) <= {limit}", type_.strip())

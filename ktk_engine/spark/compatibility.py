@@ -17,7 +17,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 # Settings that earlier versions do not know and might take for a user's own.
@@ -185,6 +185,11 @@ def unread_file(text: str) -> tuple[str, bool] | None:
         return gone[1], True
     found = (_FAILED if spark_version() >= (4, 0) else _FAILED_35).search(text)
     return None if found is None else (found[1], "FILE_NOT_EXIST" in text)
+
+
+def try_cast(value: Column, wanted: DataType) -> Column:
+    """Cast a value, or give null; 3.5 wraps numbers that are too large."""
+    return value.try_cast(wanted) if spark_version() >= (4, 0) else value.cast(wanted)
 
 
 def interrupt_all(session: SparkSession) -> None:

@@ -11,16 +11,18 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.compatibility import create_frame, spark_errors
+from ktk_engine.spark.compatibility import create_frame, spark_errors, try_cast
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
+
+    Cast = Callable[[Column, DataType], Column]
 
 
 def frame_of_table(
@@ -60,27 +62,51 @@ def with_types(frame: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
     """
     given = {field.name: field.dataType for field in frame.schema.fields} if types else {}
     changed = {name: t for name, t in types.items() if given.get(name) != t}
-    casts = {name: cast_by_name(column(name), given.get(name), t) for name, t in changed.items()}
-    return frame.withColumns(casts) if casts else frame
+    if not changed:
+        return frame
+    cast = cast_in(frame.sparkSession)
+    casts = {
+        name: cast_by_name(column(name), given.get(name), t, cast) for name, t in changed.items()
+    }
+    return frame.withColumns(casts)
 
 
-def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Column:
+def cast_in(session: SparkSession) -> Cast:
+    """How values are cast in a session: one that does not fit is an error, in ANSI mode or not."""
+    is_ansi = str(session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+    return _plain_cast if is_ansi else _exact_cast
+
+
+def _plain_cast(value: Column, wanted: DataType) -> Column:
+    return value.cast(wanted)
+
+
+def _exact_cast(value: Column, wanted: DataType) -> Column:
+    found = try_cast(value, wanted)
+    said = F.concat(F.lit("A value does not fit its column: "), value.cast("string"))
+    problem = F.raise_error(said).cast(wanted)
+    return F.when(value.isNotNull() & found.isNull(), problem).otherwise(found)
+
+
+def cast_by_name(
+    value: Column, given: DataType | None, wanted: DataType, cast: Cast = _plain_cast
+) -> Column:
     """Cast a value; fields of structs in another order are matched by name.
 
     `given` is the type of the value; None if unknown.
     """
     if given is None or not _is_rearranged(given, wanted):
-        return value.cast(wanted)
+        return cast(value, wanted)
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         old, new = given.elementType, wanted.elementType
-        return F.transform(value, lambda item: cast_by_name(item, old, new)).cast(wanted)
+        return F.transform(value, lambda item: cast_by_name(item, old, new, cast)).cast(wanted)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
 
         def entry(item: Column) -> Column:
-            key = cast_by_name(item["key"], given.keyType, wanted.keyType)
+            key = cast_by_name(item["key"], given.keyType, wanted.keyType, cast)
             return F.struct(
                 key.alias("key"),
-                cast_by_name(item["value"], given.valueType, wanted.valueType).alias("value"),
+                cast_by_name(item["value"], given.valueType, wanted.valueType, cast).alias("value"),
             )
 
         return F.map_from_entries(F.transform(F.map_entries(value), entry)).cast(wanted)
@@ -88,7 +114,7 @@ def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Col
     types = {field.name: field.dataType for field in given.fields}
     fields = []
     for name, place in (_same_fields(given, wanted) or {}).items():
-        field = cast_by_name(value.getField(place), types[place], wanted[name].dataType)
+        field = cast_by_name(value.getField(place), types[place], wanted[name].dataType, cast)
         fields.append(field.alias(name))
     return F.when(value.isNotNull(), F.struct(*fields)).cast(wanted)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import shortened
 from ktk_engine.messages import Message
 from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
@@ -14,7 +15,6 @@ from ktk_engine.types.identifier import Identifier, Name
 
 # dbt puts one at the start of each statement.
 _LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
-_LONGEST_QUOTE = 300
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _T = TypeVar("_T")
 
@@ -46,9 +46,9 @@ class Reader:
         """The next token; None at the end."""
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
-    def is_next(self, kind: str) -> bool:
-        """Whether the next token is of a kind."""
-        return self.next is not None and self.next.kind == kind
+    def is_next(self, *kinds: str) -> bool:
+        """Whether the next token is of one of some kinds."""
+        return self.next is not None and self.next.kind in kinds
 
     def skip(self, *words: str) -> bool:
         """Step over words if they come next."""
@@ -287,11 +287,11 @@ class Reader:
 
     def rest(self) -> str:
         """The text that is still unread."""
-        return _short(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
+        return shortened(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
     def refuse(self, reason: object) -> NoReturn:
         """Raise a `ConfigurationError` that quotes the statement."""
-        said = _short(_LEADING_COMMENT.sub("", self.sql).strip())
+        said = shortened(_LEADING_COMMENT.sub("", self.sql).strip())
         raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
 
 
@@ -299,7 +299,3 @@ _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"
 _BEFORE_SUBQUERY = frozenset({"IN", "EXISTS", "ANY", "SOME", "ALL", "NOT", "AND", "OR", "LIKE"})
 # Before one of these, any word is a name.
 _BEHIND_NAME = frozenset({"", ",", ")", "=", ".", "AND", "OR", "IS", "IN"})
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

@@ -38,6 +38,18 @@ def rename(sql: str, names: Mapping[Reference, str]) -> str:
     return "".join([*pieces, sql[at:]])
 
 
+def qualify(sql: str, schemas: Mapping[Reference, str]) -> str:
+    """Put schemas before names of relations; `identifier('t')` becomes the name itself."""
+    for reference in sorted(schemas, key=lambda reference: -reference.start):
+        name = ".".join(map(quote_identifier, (schemas[reference], *reference.parts)))
+        first, *others = tokenize(sql[reference.start : reference.end])
+        end = first.end
+        if others and others[0].word == "(":
+            end = next(token.end for token in others if token.word == ")")
+        sql = sql[: reference.start] + name + sql[reference.start + end :]
+    return sql
+
+
 def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, str]]:
     """Find a relation's whole name before a column: start, end, and the last part alone."""
     wanted = {name.key: name[-1] for name in names if len(name) > 1}

@@ -32,10 +32,10 @@ from ktk_engine.sql.read_insert import read_insert, read_inserts
 from ktk_engine.sql.read_row_change import VERBS, read_row_change
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.references import Reference, find_ctes, read_name
-from ktk_engine.sql.token import Token, name_of, split_statements, text_of, tokenize
+from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 
-_GLOBAL_VIEWS = Identifier("global_temp")
+GLOBAL_VIEWS = Identifier("global_temp")
 _QUERY = ("SELECT", "VALUES", "TABLE", "MAP", "REDUCE", "(", "FROM")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
 _LOOK = Remedy("describe")
@@ -89,11 +89,6 @@ class Statement:
     def creates(self) -> Name:
         """Name of the temporary view that it creates, as other statements name it; else empty."""
         return self.command.name if isinstance(self.command, TemporaryView) else NO_NAME
-
-
-def read_statements(sql: str) -> list[Statement]:
-    """Read statements separated by semicolons; see `read_statement`."""
-    return [read_statement(part) for part in split_statements(sql)]
 
 
 def read_statement(sql: str, tokens: Sequence[Token] | None = None) -> Statement:
@@ -169,7 +164,10 @@ def _is_directory(reader: Reader) -> bool:
 def _other(reader: Reader) -> Other:
     for words in sorted(_SPARKS, key=len, reverse=True):
         if tuple(map(reader.peek, range(len(words)))) == words:
-            return Other(" ".join(words), advice=_SPARKS[words])
+            reader.at += len(words)
+            is_named = words[-1] in ("TABLE", "PARTITIONS") and reader.is_next("word", "quoted")
+            name = reader.name() if is_named else NO_NAME
+            return Other(" ".join(words), name, advice=_SPARKS[words])
     return Other(_first_words(reader))
 
 
@@ -218,7 +216,7 @@ def _alter(reader: Reader) -> Command | None:
         if not reader.skip("AS"):
             return Other("ALTER VIEW", name, advice="Replace the view.")
         query = reader.query()
-        if len(name) == 1 or name.key[0] == _GLOBAL_VIEWS:
+        if len(name) == 1 or name.key[0] == GLOBAL_VIEWS:
             return TemporaryView("ALTER VIEW", name, query=query)
         return CreateView("ALTER VIEW", name, or_replace=True, query=query)
     if reader.skip("ALTER", "TABLE"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 # Half of a surrogate pair, which is no character: Python's texts may have it, UTF-8 has not.
@@ -89,10 +90,11 @@ _KEPT = frozenset("%_")  # patterns of LIKE need their backslashes
 
 def text_of(sql: str, tokens: Sequence[Token]) -> str:
     """Give the text of adjacent string literals, which Spark joins."""
-    return "".join(_unquoted(sql[token.start : token.end]) for token in tokens)
+    return "".join(text_of_literal(sql[token.start : token.end]) for token in tokens)
 
 
-def _unquoted(literal: str) -> str:
+def text_of_literal(literal: str) -> str:
+    """Give the text of a string literal."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote = literal[0]
@@ -109,28 +111,41 @@ def _unescaped(match: re.Match[str]) -> str:
     return f"\\{char}" if char in _KEPT else _ESCAPED.get(char, char)
 
 
-_TO_SIMPLIFY = re.compile(r"--|/\*|\(\s*\(")
+_TO_SIMPLIFY = re.compile(r"--|/\*|\(\s*\(|[\"\\]|''|'\s*'|r'", re.IGNORECASE)
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 
 
 def simplified(sql: str) -> str:
-    """Rewrite a query or an expression so that sqlglot reads in it what Spark does.
+    """Rewrite a query or an expression so that sqlglot reads in it what Spark does by default.
 
     It drops comments, hints too, because sqlglot ends them elsewhere. It also drops parentheses
-    directly within others, because some thirty levels are too deep for sqlglot.
+    directly within others, because some thirty levels are too deep for sqlglot. A text, which may
+    be several literals, becomes one whose only escapes are those of quotes and backslashes.
     """
     if not _TO_SIMPLIFY.search(sql):
         return sql
     tokens = tokenize(sql)
     left_out = _doubled(tokens)
     pieces, end = [], None
-    for index, token in enumerate(tokens):
-        if end is not None and token.start > end:
-            pieces.append(" ")
-        if index not in left_out:
-            pieces.append(sql[token.start : token.end])
-        end = token.end
+    for is_text, group in groupby(enumerate(tokens), lambda item: _is_joined(sql, item[1])):
+        items = list(group)
+        for index, token in items[:1] if is_text else items:
+            if end is not None and token.start > end:
+                pieces.append(" ")
+            if is_text:
+                text = text_of(sql, [item for _, item in items])
+                pieces.append("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
+            elif index not in left_out:
+                pieces.append(sql[token.start : token.end])
+            end = token.end
+        end = items[-1][1].end
     return "".join(pieces)
+
+
+def _is_joined(sql: str, token: Token) -> bool:
+    """Whether it is a text, without `''`, which is a quote since Spark 4."""
+    is_quoted = sql[token.start] == "'" and "''" in sql[token.start + 1 : token.end - 1]
+    return token.kind == "text" and not is_quoted
 
 
 def _doubled(tokens: Sequence[Token]) -> set[int]:

@@ -33,8 +33,11 @@ def readable_identifier(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Write a text in single quotes, with Spark's backslash escapes."""
-    return f"'{text.translate(_ESCAPES)}'"
+    """Write a text in single quotes, with the escapes of Spark's default dialect.
+
+    Spark would replace `${...}` in it.
+    """
+    return f"'{text.translate(_ESCAPES)}'".replace("${", "\\u0024{")
 
 
 def quote_literal(value: pa.Scalar) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.gate.constraint import length_limit
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.reader import Reader
@@ -126,6 +127,8 @@ class _Alteration(Reader):
         if self.peek() in ("NOT", "DEFAULT", "GENERATED"):
             self.refuse(f"`{self.peek().lower()}` is not supported: a column may always be null")
         try:
+            if length_limit(text) is not None:
+                self.refuse(f"the length of `{text}` would not be checked: write string")
             return parse_type(text)
         except TypeClassError as error:
             self.refuse(str(error))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import shortened
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
@@ -43,7 +44,7 @@ def change_by_statement(
     def wanted() -> BoundChange:
         change = _bound(session, statement, written)
         query = f"{change.ctes} select * from {change.using}"
-        return BoundChange(change, session.sql(query) if change.using else None)
+        return BoundChange(change, session.sql(read_statement(query)) if change.using else None)
 
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
     context = WriteContext({**statement_history(), "reason": _reason(written)})
@@ -67,4 +68,4 @@ def _bound(session: SqlSession, statement: Statement, written: RowChange) -> Row
 def _reason(change: RowChange) -> str:
     """The statement for the log; a list of values may be long."""
     text = " ".join(str(change).split())
-    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
+    return shortened(text, _LONGEST_REASON)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.format.comments import Comments
-from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
 from ktk_engine.gate.target import Target
 from ktk_engine.sql.commands import CreateTable, CreateView
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
@@ -54,7 +55,7 @@ def create_table(
     replaced = replaced_relations(store, claim)
     context = WriteContext(author.history, full_refresh=True)
     if command.query:
-        query = Source.query(session(), lambda: session().sql(command.query))
+        query = Source.query(session(), lambda: session().sql(read_statement(command.query)))
         build_from(store, query.depending_on(store, target.uuid), target, context)
     else:
         build(store, columns.empty_table(), target, context)
@@ -78,6 +79,15 @@ def _target(command: CreateTable) -> Target:
         Constraint(item.kind, item.columns, item.expression, item.name)
         for item in command.constraints
     ]
+    for column in command.columns:
+        if column.type.lower().startswith("char") and length_limit(column.type) is not None:
+            raise ConfigurationError(
+                f"{schema}.{name}, column `{column.name}`: Spark fills a {column.type} with "
+                f"blanks, and columns here have none. Write var{column.type} or string. "
+                "Nothing was done."
+            )
+        if (limit := length_constraint(column.name, column.type)) is not None:
+            constraints.append(limit)
     return Target(
         name,
         partition_by=command.partition_by,
@@ -129,11 +139,11 @@ def create_view(
         raise ConfigurationError(f"There is no view {schema}.{name}: use create view.")
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    sql = command.query
+    sql = session().complete_query(read_statement(command.query))
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
-    found_columns = session().schema_of(sql)
+    found_columns = session().schema_of(read_statement(sql))
     check_view_columns(f"{schema}.{name}", found_columns.names)
     said = Comments(command.comment, command.column_comments)
     relations.create_view(schema, name, sql, type_names(found_columns), by_hand(), said)

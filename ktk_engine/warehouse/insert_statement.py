@@ -10,14 +10,16 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.formatting import counted
+from ktk_engine.formatting import counted, shortened
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.commands import Insert
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
@@ -63,6 +65,7 @@ class _Prepared:
     store: ObjectStore
     given: Source[_Given]
     snapshot: Snapshot
+    dialect: Dialect
 
     def write(self) -> WriteResult | None:
         """Insert the rows; None if that changes nothing."""
@@ -88,7 +91,7 @@ class _Prepared:
             except _PartitionExistsError:
                 return None
         if command.replace_using:
-            keys = _known_columns(command, command.replace_using, self.snapshot)
+            keys = _known_columns(command, command.replace_using, self.snapshot, self.dialect)
             by = MergeBy(tuple(keys), "delete+insert")
             return merge(scanner, rows, target, by, context)
         if command.replace_on:
@@ -117,7 +120,7 @@ class _Prepared:
 
         source = self.command.source or _NEW_ROWS
         new = f"{quote_identifier(source)}.{quote_identifier(_IS_NEW)}"
-        names = _filled(self.command, given.query, given.snapshot)
+        names = _filled(self.command, given.query, given.snapshot, self.dialect)
         values = {
             name: f"{quote_identifier(source)}.{quote_identifier(column)}"
             for name, column in zip(names, given.query.columns, strict=True)
@@ -146,21 +149,19 @@ class _Where:
         """Each new row has to fulfil it."""
         return True
 
-    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+    def condition(self, schema: pa.Schema, dialect: Dialect) -> Condition:
         """Read it as a condition on the table's columns."""
         try:
-            return parse_condition(
-                self.text, schema, qualifier=self.alias, session_zone=session_zone
-            )
+            return parse_condition(self.text, schema, qualifier=self.alias, dialect=dialect)
         except ConditionError as error:
             raise ConfigurationError(
-                f"{self.clause} {self.text}: {error}. Compare columns with literals, or delete "
-                "the rows in a statement of its own."
+                f"{self.clause} {shortened(self.text)}: {error}. Compare columns with literals, "
+                "or delete the rows in a statement of its own."
             ) from error
 
-    def has_files(self, store: ObjectStore, snapshot: Snapshot) -> bool:
+    def has_files(self, store: ObjectStore, snapshot: Snapshot, dialect: Dialect) -> bool:
         """Whether it selects whole files: its columns are partition columns."""
-        condition = self.condition(snapshot.schema, "UTC")
+        condition = self.condition(snapshot.schema, dialect)
         found = prune(store, snapshot, conjuncts(condition), None, MetadataCache())
         return bool(found.files.num_rows)
 
@@ -198,25 +199,26 @@ def _prepare(
     schema, name = command.name
     if found.kind != "dataset":
         raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
-    store = relations.warehouse.create_schema(schema)
+    store, dialect = relations.warehouse.create_schema(schema), session.dialect
+    dialect.check_known(command.word)
 
     def given() -> _Given:
         snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
         where = _Where(_in_partition(command), command.alias, "partition of")
-        if command.if_not_exists and where.has_files(store, snapshot):
+        if command.if_not_exists and where.has_files(store, snapshot, dialect):
             raise _PartitionExistsError
-        query = _with_partition(session.sql(command.query), command)
-        return _Given(snapshot, query, _as_table(query, snapshot, command))
+        query = _with_partition(session.sql(read_statement(command.query)), command)
+        return _Given(snapshot, query, _as_table(query, snapshot, command, dialect))
 
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    _check_partition(command, snapshot)
-    return _Prepared(session, command, store, Source.query(session, given), snapshot)
+    _check_partition(command, snapshot, dialect)
+    return _Prepared(session, command, store, Source.query(session, given), snapshot, dialect)
 
 
-def _check_partition(command: Insert, snapshot: Snapshot) -> None:
+def _check_partition(command: Insert, snapshot: Snapshot, dialect: Dialect) -> None:
     """Refuse a partition of other columns than the table's."""
     keys = snapshot.partition_keys
-    wrong = [name for name in command.partition if find_name(name, keys) is None]
+    wrong = [name for name in command.partition if dialect.find(name, keys) is None]
     if wrong:
         has = f"its partition columns are {', '.join(keys)}" if keys else "it has no partitions"
         raise _problem(command, f"has no partition column {', '.join(wrong)}: {has}")
@@ -226,9 +228,11 @@ def _check_partition(command: Insert, snapshot: Snapshot) -> None:
 
 def _with_partition(rows: DataFrame, command: Insert) -> DataFrame:
     """A query's rows, followed by the values that the partition gives to all of them."""
+    from ktk_engine.spark.session.session import expression
+
     fixed = {name: value for name, value in command.partition.items() if value}
-    values = [f"{value} as {quote_identifier(name)}" for name, value in fixed.items()]
-    return rows.selectExpr("*", *values) if values else rows
+    session = rows.sparkSession
+    return rows.select("*", *(expression(session, v).alias(name) for name, v in fixed.items()))
 
 
 def _in_partition(command: Insert) -> str:
@@ -240,14 +244,16 @@ def _in_partition(command: Insert) -> str:
     )
 
 
-def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame:
+def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert, dialect: Dialect) -> DataFrame:
     """A query's columns with the table's names and types."""
     from ktk_engine.spark.write.rows_to_insert import rows_to_insert
 
-    return rows_to_insert(rows, _filled(command, rows, snapshot), snapshot.schema)
+    return rows_to_insert(rows, _filled(command, rows, snapshot, dialect), snapshot.schema)
 
 
-def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[str]:
+def _filled(
+    command: Insert, rows: DataFrame, snapshot: Snapshot, dialect: Dialect
+) -> Sequence[str]:
     """The table's column for each of the query's columns, by position unless by name."""
     names = rows.columns if command.by_name else _in_order(command, snapshot)
     if len(names) != len(rows.columns):
@@ -255,7 +261,7 @@ def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[st
             command,
             f"wants {counted(len(names), 'column')}, the query gives {len(rows.columns)}",
         )
-    return _known_columns(command, names, snapshot)
+    return _known_columns(command, names, snapshot, dialect)
 
 
 def _in_order(command: Insert, snapshot: Snapshot) -> Sequence[str]:
@@ -267,9 +273,11 @@ def _in_order(command: Insert, snapshot: Snapshot) -> Sequence[str]:
     return [*of_query, *free, *(name for name, value in partition.items() if value)]
 
 
-def _known_columns(command: Insert, names: Sequence[str], snapshot: Snapshot) -> Sequence[str]:
+def _known_columns(
+    command: Insert, names: Sequence[str], snapshot: Snapshot, dialect: Dialect
+) -> Sequence[str]:
     known = snapshot.schema.names
-    unknown = [name for name in names if find_name(name, known) is None]
+    unknown = [name for name in names if dialect.find(name, known) is None]
     if unknown:
         raise _problem(command, f"has no column {', '.join(unknown)}")
     found = find_names(names, known)

@@ -85,12 +85,15 @@ class _Run:
             return Done() if ours else None
         if isinstance(command, c.InsertSeveral):
             return self.insert_several(command)
-        name = self.completed(command.name)
         if isinstance(command, c.Show) and command.is_of_schema:
             name = command.name or self.current_schema()
+        else:
+            name = self.completed(command)
         if isinstance(command, c.Show | c.Describe):
             shown = show(self.relations, command, name)
             return None if shown is None else Done(answer=self.with_metastore(shown, name))
+        if isinstance(command, c.ChangeRows) and len(name) == 1:
+            self.refuse_temporary(command)
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             return None
         kind = _kind_of(command) if isinstance(command, c.Drop) else None
@@ -121,6 +124,7 @@ class _Run:
         elif isinstance(command, c.Insert):
             return Done.of(insert(self.session(), relations, command, found))
         elif isinstance(command, c.ChangeRows):
+            self.session().dialect.check_known(command.word)
             store = relations.warehouse.create_schema(schema)
             done = change_by_statement(self.session(), store, found, self.statement)
             return Done.of(done)
@@ -137,9 +141,22 @@ class _Run:
         others = session.sql(self.statement.sql).collect()
         return replace(shown, rows=(*shown.rows, *map(tuple, others)))
 
-    def completed(self, name: Name) -> Name:
-        """A relation's name with a schema, by default the current one."""
-        return Name((*self.current_schema(), *name)) if len(name) == 1 else name
+    def completed(self, command: c.Command) -> Name:
+        """The name of the relation that a command means; of one part if it is Spark's."""
+        name = command.name
+        if len(name) != 1:
+            return name
+        is_new = isinstance(command, c.CreateTable | c.CreateView) and command.word != "ALTER VIEW"
+        session = self.session()
+        return session.in_current_schema(name) if is_new else session.completed(name)
+
+    def refuse_temporary(self, command: c.ChangeRows) -> None:
+        """Refuse to change rows of a temporary view, for which Spark has no words."""
+        if self.session().is_temporary(command.name):
+            raise ConfigurationError(
+                f"{command.word} {command.name}: this is a temporary view, which holds no rows. "
+                "Nothing was written. Write the schema before the name of a table."
+            )
 
     def current_schema(self) -> Name:
         """The default schema of names; empty if Spark has another one."""
@@ -163,7 +180,7 @@ class _Run:
 
     def insert_several(self, command: c.InsertSeveral) -> Done | None:
         """Insert into several tables, all of them in the store."""
-        named = [replace(item, name=self.completed(item.name)) for item in command.inserts]
+        named = [replace(item, name=self.completed(item)) for item in command.inserts]
         found = [self.relations.find(*item.name) if len(item.name) == 2 else None for item in named]
         if not any(found):
             return None
@@ -183,7 +200,9 @@ class _Run:
         """
         if not (command.advice or command.problem):
             return
-        for name in mentioned(self.statement.sql):
+        for name in (*mentioned(self.statement.sql), self.completed(command)):
+            if len(name) != 2:
+                continue
             schema, relation = name
             if self.relations.warehouse.find_schema(schema) is None:
                 continue

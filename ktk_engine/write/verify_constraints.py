@@ -12,7 +12,7 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import session_for_frames, session_zone
+from ktk_engine.spark.session.session import dialect_of, session_for_frames
 from ktk_engine.spark.write.keys import repeated_key
 from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
@@ -45,8 +45,7 @@ def verify_constraints(
     repeat a key. Raises a `DataError` with an example of each broken constraint.
     """
     session = session_for_frames(frame.sparkSession)
-    zone = session_zone(session)
-    held = verify_in_memory(store, constraints, addition, kept, zone)
+    held = verify_in_memory(store, constraints, addition, kept, dialect_of(session))
     if held is not None:
         return held
     scanner = Scanner(session, store, make_scratch_folder())

@@ -16,6 +16,7 @@ from ktk_engine.files.footers import FooterCache
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_conditions
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.appended_files import extended
@@ -28,18 +29,18 @@ def verify_in_memory(
     constraints: Sequence[Constraint],
     addition: Snapshot,
     kept: Snapshot | None,
-    zone: str,
+    dialect: Dialect,
 ) -> tuple[Conditions, ...] | None:
     """Verify constraints as `verify_constraints` does, or give None to leave them to Spark.
 
     Spark verifies many rows, a `check` that `parse_condition` does not understand, and keys that
-    Arrow compares differently. It also finds the example of a broken constraint. `zone` is for
-    timestamps that a `check` writes without one.
+    Arrow compares differently. It also finds the example of a broken constraint. `dialect` is that
+    of the session.
     """
     if not is_small(addition.files, len(addition.schema)):
         return None
     try:
-        rules = _conditions(constraints, addition.schema, zone)
+        rules = _conditions(constraints, addition.schema, dialect)
         rows = _compared_rows(store, constraints, rules, addition)
         if rows is None or not all(_holds(rule, rows) for rule in rules):
             return None
@@ -55,10 +56,12 @@ def verify_in_memory(
     return tuple(reads) if kept is not None else ()
 
 
-def _conditions(constraints: Sequence[Constraint], schema: pa.Schema, zone: str) -> list[Condition]:
+def _conditions(
+    constraints: Sequence[Constraint], schema: pa.Schema, dialect: Dialect
+) -> list[Condition]:
     """Conditions that must not be false for any row."""
     return [
-        parse_condition(rule, schema, session_zone=zone)
+        parse_condition(rule, schema, dialect=dialect)
         for constraint in constraints
         for rule in constraint.rules
     ]

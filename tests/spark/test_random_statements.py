@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
-from ktk_engine.sql.statement import read_statements
+from ktk_engine.sql.statement import read_statement
+from ktk_engine.sql.token import split_statements
 from tests.spark.statement_writer import COLUMNS, NAMES, TEXTS, Writer, Written, plain
 from tests.support.changes import Relations, Target, build, run_statement
 from tests.support.random_cubes import examples
@@ -73,7 +74,7 @@ class Both:
         """Run statements on the store; gives the rows of queries."""
         found: list[str] = []
         try:
-            for statement in read_statements(text):
+            for statement in map(read_statement, split_statements(text)):
                 if run_statement(lambda: self.session, self.relations, statement) is None:
                     found = as_rows(self.session.sql(statement))
         except Exception as error:

@@ -9,6 +9,7 @@ import pytest
 
 from ktk_engine.change.predicates import EventWindow
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.sql.dialect import DEFAULT  # deep: what the predicate's text means
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of
@@ -156,7 +157,7 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
     state = resolve(store, target.scope)
     build(store, rows(spark, 200, 210), target, mode="append")
     where = Predicates(["L >= 100", "L < 200"])
-    condition = where.condition(state.snapshot("t").schema, "UTC")
+    condition = where.condition(state.snapshot("t").schema, DEFAULT)
     read = {"reads": [[condition]], "state": state}
     build(store, rows(spark, 100, 110), target, mode="files", **read)
     assert set(content(sql)) == {*range(110), *range(200, 210)}

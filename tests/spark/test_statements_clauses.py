@@ -7,7 +7,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError, TypeClassError
-from ktk_engine.sql.statement import read_statements
+from ktk_engine.sql.statement import read_statement
+from ktk_engine.sql.token import split_statements
 from tests.support.changes import Relations, Target, build, run_statement
 from tests.support.committed import describe, resolve, scope_of
 from tests.support.spark import SqlSession
@@ -34,7 +35,7 @@ def run(session, relations):
 
     def run(text):
         rows = None
-        for statement in read_statements(text):
+        for statement in map(read_statement, split_statements(text)):
             done = run_statement(lambda: session, relations, statement)
             if done is None:
                 rows = [tuple(row) for row in session.sql(statement).collect()]

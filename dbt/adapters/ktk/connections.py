@@ -33,7 +33,7 @@ from dbt.adapters.ktk.session.spark_message import missing_hint
 from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
-from ktk_engine.sql.statement import Statement, read_statements
+from ktk_engine.sql.statement import Statement
 from ktk_engine.sql.token import split_statements
 from ktk_engine.store.open_store import is_url
 from ktk_engine.store.trust import Trust
@@ -82,9 +82,9 @@ class KtkCursor:
         self.close()
         if self._try_local != "none" and self._answered(sql):
             return
-        for statement in read_statements(sql):
+        for text in split_statements(sql):
             self.close()
-            self._run(statement)
+            self._run(self._sessions.read(text))
 
     def _run(self, statement: Statement) -> None:
         """Run one statement; of several, only the last one's rows can be fetched."""

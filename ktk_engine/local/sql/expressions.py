@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
+from ktk_engine.sql.dialect import LEFT_TO_SPARK, has_open_literals
 from ktk_engine.sql.token import HALF_CHARACTER, simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
@@ -22,7 +23,6 @@ COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GTE: operator.ge,
 }
 _INTEGER = re.compile("[0-9]{1,10}")
-_TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
 
 
 def parse_query(sql: str) -> exp.Select:
@@ -33,14 +33,10 @@ def parse_query(sql: str) -> exp.Select:
     """
     if HALF_CHARACTER.search(sql):
         raise LocalEngineError("The statement has half of a surrogate pair.")
+    if has_open_literals(sql) or LEFT_TO_SPARK.search(sql):
+        raise LocalEngineError("The meaning of a literal depends on Spark's settings.")
     sql = simplified(sql)
     try:
-        for token in sqlglot.tokenize(sql, read="spark"):
-            if token.token_type.name not in _TEXTS:
-                continue
-            written = sql[token.start : token.end + 1]
-            if not written.startswith("'") or "\\" in written:
-                raise LocalEngineError(f"The meaning of {written} depends on Spark's settings.")
         found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise LocalEngineError("The statement is not understood.") from error

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from ktk_engine.errors import LocalEngineError
+from ktk_engine.conditions.parse import check_readable
+from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.local.merge_run import arrow_limits
 from ktk_engine.local.sql.expressions import (
     COMPARISONS,
@@ -28,6 +29,7 @@ from ktk_engine.local.sql.rows import RowReader, Rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.sql.commands import Answer
+from ktk_engine.sql.dialect import DEFAULT, Dialect
 
 _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "boolean"),
@@ -48,6 +50,7 @@ class LocalSql:
     known: KnownStores
     # called repeatedly while rows are read; raises to stop
     check: Callable[[], None] = lambda: None
+    dialect: Dialect = DEFAULT
     # receives the plans of the relations that queries read
     plans: list[Plan] = field(default_factory=list)
 
@@ -57,12 +60,12 @@ class LocalSql:
         Totals are `count(*)`, `sum(...)` of whole numbers, and comparisons of these with numbers.
         """
         with self._reading():
-            return self._one_row(parse_query(sql))
+            return self._one_row(self._parsed(sql))
 
     def shown(self, sql: str) -> Answer:
         """Answer a query with the Python values that Spark gives; totals may have a limit."""
         with self._reading():
-            select = parse_query(sql)
+            select = self._parsed(sql)
             if not _has_totals(select):
                 found = read_query(select, self._names())
                 types = [_kind_of(field) for field in found.schema]  # before anything is read
@@ -81,8 +84,17 @@ class LocalSql:
     def rows(self, sql: str) -> pa.Table:
         """Give the rows of a query, in the containers of their classes."""
         with self._reading():
-            found = read_query(parse_query(sql), self._names())
+            found = read_query(self._parsed(sql), self._names())
             return found.read(found.schema.names)
+
+    def _parsed(self, sql: str) -> exp.Select:
+        try:
+            check_readable(sql, self.dialect)
+            if not self.dialect.is_ansi:
+                raise ConditionError("Spark is not in ANSI mode")
+        except ConditionError as error:
+            raise LocalEngineError(str(error)) from error
+        return parse_query(self.dialect.in_default(sql))
 
     def _one_row(self, select: exp.Select) -> Answer:
         for item in select.expressions:

@@ -39,6 +39,7 @@ from ktk_engine.local.sql.rows import (
     Stored,
 )
 from ktk_engine.plan.statement.named_relations import NamedRelations
+from ktk_engine.sql.dialect import Dialect
 from ktk_engine.types.calendar import UNKNOWN_ZONE
 from ktk_engine.types.identifier import Identifier
 
@@ -184,7 +185,7 @@ def _condition(node: exp.Expression, source: _From) -> Condition:
             node,
             source.rows.schema,
             qualifier=source.qualifier or None,
-            session_zone=UNKNOWN_ZONE,
+            dialect=Dialect(UNKNOWN_ZONE),
         )
     except ConditionError as error:
         raise LocalEngineError(str(error)) from error

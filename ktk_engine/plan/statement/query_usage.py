@@ -21,6 +21,7 @@ from ktk_engine.conditions.parse import read_condition, sql_conjuncts
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.plan import Ignored
 from ktk_engine.plan.statement.usage import Usage
+from ktk_engine.sql.dialect import Dialect
 
 Node: TypeAlias = Any
 # Clauses that make the rows of a query depend on one another: no condition goes below them.
@@ -42,12 +43,12 @@ def query_usages(
     query: exp.Query,
     known: Mapping[str, pa.Schema],
     others: Mapping[str, Sequence[str]],
-    zone: str,
+    dialect: Dialect,
 ) -> dict[str, Usage]:
     """Find what a query in Spark's dialect needs of each relation; none if it is not understood.
 
     Changes the query. `known` has the relations by their names, which occur once each, and `others`
-    the columns of all other relations. `zone` is for instants that are written without one.
+    the columns of all other relations. `dialect` is that of the session.
     """
     columns = {name: list(schema.names) for name, schema in known.items()}
     columns |= {name: list(names) for name, names in others.items()}
@@ -65,7 +66,7 @@ def query_usages(
             expand_alias_refs=False,
             validate_qualify_columns=False,
         )
-        found = _Reading(known, folded, zone).read(tree)
+        found = _Reading(known, folded, dialect).read(tree)
     except (SqlglotError, _NotUnderstoodError, RecursionError):
         return {}
     return found
@@ -90,11 +91,14 @@ class _Reading:
     """The scopes of one query, outer ones first."""
 
     def __init__(
-        self, known: Mapping[str, pa.Schema], folded: Mapping[str, Mapping[str, str]], zone: str
+        self,
+        known: Mapping[str, pa.Schema],
+        folded: Mapping[str, Mapping[str, str]],
+        dialect: Dialect,
     ) -> None:
         self._known = known
         self._folded = folded
-        self._zone = zone
+        self._dialect = dialect
         self._asked: dict[int, _Asked] = {}
         self._found: dict[str, Usage] = {}
 
@@ -241,7 +245,7 @@ class _Reading:
             try:
                 spelled = part.transform(lambda node: _spelled(node, folded))
                 parts.append(
-                    read_condition(spelled, schema, qualifier=alias, session_zone=self._zone)
+                    read_condition(spelled, schema, qualifier=alias, dialect=self._dialect)
                 )
             except ConditionError:
                 ignored += _ignored(part, folded)

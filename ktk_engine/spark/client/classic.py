@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from ktk_engine.spark.client.classic_jobs import ClassicJobs, pins_threads
 from ktk_engine.spark.client.protocol import runs_here
 from ktk_engine.spark.compatibility import classic_class, spark_version
+from ktk_engine.sql.dialect import DECIDING
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -119,6 +120,19 @@ class ClassicClient:
         context: Any = self._context._jsc
         settings = context.sc().conf()
         return {key for key in keys if settings.contains(key)}
+
+    def forget_settings(self, keys: Iterable[str]) -> None:
+        """See `Client`; a new session gets those of the context and of the shared state."""
+        context: Any = self._context._jsc
+        for conf in (context.sc().conf(), java_session(self.session).sharedState().conf()):
+            for key in keys:
+                conf.remove(key)
+
+    def settings_of_text(self) -> dict[str, str]:
+        """See `Client`; the keys come as one text, since each call of Java takes its time."""
+        conf = java_session(self.session).sessionState().conf()
+        keys = DECIDING.finditer(str(conf.settings().keySet().toString()))
+        return {key[0]: str(conf.getConfString(key[0])) for key in keys}
 
     def answer_at_once(self) -> None:
         """Disable Nagle's algorithm for Java's answers on the sockets that exist now.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.spark.client.connect_jobs import ConnectJobs
+from ktk_engine.sql.dialect import DECIDING
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -189,6 +190,18 @@ class ConnectClient:
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
         """Those set explicitly, for the server or in the session."""
         return {key for key in keys if self.session.conf.get(key, None) is not None}
+
+    def forget_settings(self, keys: Iterable[str]) -> None:
+        """Nothing to do: each session has its own."""
+
+    def settings_of_text(self) -> dict[str, str]:
+        """See `Client`; in one request."""
+        import pyspark  # noqa: F401
+        from pyspark.sql.connect.proto import ConfigRequest
+
+        asked = ConfigRequest.Operation(get_all=ConfigRequest.GetAll())
+        pairs = self.session.client.config(asked).pairs
+        return {key: value for key, value in pairs if DECIDING.fullmatch(key)}
 
     def answer_at_once(self) -> None:
         """Nothing to do: each call is a separate request."""

@@ -91,6 +91,12 @@ class Client(Protocol):
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
         """The settings of the context, or of the session, that were set explicitly."""
 
+    def forget_settings(self, keys: Iterable[str]) -> None:
+        """Take settings back from the context: only sessions that set them have them."""
+
+    def settings_of_text(self) -> dict[str, str]:
+        """The session's settings that decide what text means, of those that are set."""
+
     def answer_at_once(self) -> None:
         """Send answers to short calls without delay."""
 

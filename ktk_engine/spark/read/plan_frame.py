@@ -34,6 +34,7 @@ from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
+from ktk_engine.spark.session.session import expression
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -125,8 +126,9 @@ def _by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame |
     frame = scanner.scan(item.snapshot, item.files, item.columns)
     if frame is None:
         return None
-    kept = frame if isinstance(condition, TrueCondition) else frame.where(to_sql(condition))
-    return select_names(kept, names)
+    if not isinstance(condition, TrueCondition):
+        frame = frame.where(expression(frame.sparkSession, to_sql(condition)))
+    return select_names(frame, names)
 
 
 def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame:
@@ -144,7 +146,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
         keys = item.snapshot.partition_keys
         frame = frame.join(other, sorted(item.on, key=lambda name: name in keys), item.join)
     if not isinstance(plan.condition, TrueCondition):
-        frame = frame.where(to_sql(plan.condition))
+        frame = frame.where(expression(frame.sparkSession, to_sql(plan.condition)))
     if plan.distinct:
         cells = list(dict.fromkeys([*plan.order_by, *plan.partition_by]))
         frame = select_names(frame, list(dict.fromkeys([*names, *cells]))).dropDuplicates(cells)

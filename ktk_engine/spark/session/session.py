@@ -27,9 +27,10 @@ from ktk_engine.spark.session.process_state import (
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.worker_daemon import worker_daemon
 from ktk_engine.spark.session.worker_sockets import worker_sockets
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 # What users may override by settings; the reasons are in docs/spark.md.
 DEFAULT_SETTINGS: Mapping[str, str] = {
@@ -113,7 +114,7 @@ def start_session(
     `tell` gets each line that the JVM prints, unless KTK_SPARK_LOG_LEVEL leaves all on the console.
     Raises a `SessionError` if Java is missing or too old, or if the master or Spark does not start.
     """
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     with _lock:
@@ -128,19 +129,30 @@ def start_session(
             use_java(scratch)
             use_this_python(chosen)
             silence_what_nobody_needs()
-            builder = SparkSession.builder
-            for key, value in chosen.items():
-                builder = builder.config(key, value)
             quiet = _LOG_LEVEL not in os.environ
             start_gateway(chosen, scratch, (tell or _print_line) if quiet else None)
-            return builder.getOrCreate()
+            # As options of the builder, all later sessions would have them (`forget_settings`).
+            SparkContext.getOrCreate(SparkConf().setAll(list(chosen.items())))
+            return SparkSession.builder.getOrCreate()
         except (OSError, RuntimeError) as error:
             raise SessionError(f"Spark did not start: {why_ended() or error}") from error
 
 
-def session_zone(session: SparkSession) -> str:
-    """The zone of timestamps that statements write without one."""
-    return str(session.conf.get("spark.sql.session.timeZone"))
+def dialect_of(session: SparkSession) -> Dialect:
+    """What SQL text means in a session now: its settings may change at any time."""
+    return Dialect.of(client_of(session).settings_of_text())
+
+
+def text_for(session: SparkSession, sql: str) -> str:
+    """Give a text of the default dialect as a session reads it."""
+    return dialect_of(session).for_spark(sql) if has_open_literals(sql) else sql
+
+
+def expression(session: SparkSession, sql: str) -> Column:
+    """Read an SQL expression of the default dialect."""
+    from pyspark.sql import functions as F
+
+    return F.expr(f"({text_for(session, sql)}\n)")  # the line break ends a trailing comment
 
 
 def new_session(session: SparkSession) -> SparkSession:
@@ -154,9 +166,15 @@ def new_session(session: SparkSession) -> SparkSession:
 def session_for_frames(session: SparkSession) -> SparkSession:
     """Give a new session whose frames can be joined with those of a session.
 
-    Over Spark Connect it is the session itself, whose settings stay its owner's choice.
+    Text means the same in both. Over Spark Connect it is the session itself, whose settings stay
+    its owner's choice.
     """
-    return _with_required(session) if is_connect(session) else new_session(session)
+    if is_connect(session):
+        return _with_required(session)
+    own = new_session(session)
+    for key, value in client_of(session).settings_of_text().items():
+        own.conf.set(key, value)
+    return own
 
 
 def with_defaults(session: SparkSession) -> SparkSession:

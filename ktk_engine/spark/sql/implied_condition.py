@@ -19,16 +19,22 @@ from ktk_engine.conditions.condition import (
     conjunction,
     conjuncts,
 )
-from ktk_engine.conditions.parse import parse_expression, read_condition, sql_conjuncts
+from ktk_engine.conditions.parse import (
+    check_readable,
+    parse_expression,
+    read_condition,
+    sql_conjuncts,
+)
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.statement.usage import read_usage
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of, expression
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.write.changed_rows import expression, where_any
+from ktk_engine.spark.write.changed_rows import where_any
+from ktk_engine.sql.dialect import Dialect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +67,9 @@ class Narrowing:
         if not all(self.conditions):
             return True
         rows = self.over(empty_frame(scanner.session, spark_schema(schema)))
-        counts = [F.count_if(expression(condition)) for condition in self.conditions]
+        counts = [
+            F.count_if(expression(scanner.session, condition)) for condition in self.conditions
+        ]
         try:  # an aggregate refuses random conditions, a filter only invalid ones
             return bool(rows.agg(*counts).schema)
         except AnalysisException:
@@ -76,22 +84,22 @@ def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing)
     """
     client = client_of(scanner.session)
     if not client.shows_plans:
-        return _read(narrowing, schema, session_zone(scanner.session))
+        return _read(narrowing, schema, dialect_of(scanner.session))
     rows = narrowing.over(marked_frame(scanner.session, scanner.scratch, schema, _MARKER))
     passing = where_any(rows, narrowing.conditions)
     usage = read_usage(*client.optimized_plan(passing), _MARKER, schema)
     return FalseCondition() if usage is None else usage.condition
 
 
-def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
+def _read(narrowing: Narrowing, schema: pa.Schema, dialect: Dialect) -> Condition:
     """What the texts of conditions say of the rows alone."""
     options = []
     for text in narrowing.conditions:
         parts = []
-        for part in _conjuncts_of(text):
+        for part in _conjuncts_of(text, dialect):
             with suppress(ConditionError):
                 parts.append(
-                    read_condition(part, schema, qualifier=narrowing.alias, session_zone=zone)
+                    read_condition(part, schema, qualifier=narrowing.alias, dialect=dialect)
                 )
         options.append(conjunction(parts))
     if any(not conjuncts(option) for option in options):
@@ -99,9 +107,10 @@ def _read(narrowing: Narrowing, schema: pa.Schema, zone: str) -> Condition:
     return options[0] if len(options) == 1 else Or(tuple(options))
 
 
-def _conjuncts_of(condition: str) -> list[Any]:
+def _conjuncts_of(condition: str, dialect: Dialect) -> list[Any]:
     """Give the parts of a condition; none if it is unreadable."""
     try:
+        check_readable(condition, dialect)
         return sql_conjuncts(parse_expression(condition))
     except ConditionError:
         return []

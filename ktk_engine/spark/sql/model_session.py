@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.sql.commands import Explain, TemporaryView
-from ktk_engine.sql.statement import Statement, read_statement
+from ktk_engine.sql.statement import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,14 +45,14 @@ class _FindingRelations:
         sparks = self._relations.session.sql
         if kwargs:
             return sparks(sqlQuery, args, **kwargs)
-        statement = read_statement(sqlQuery)
+        statement = self._relations.read(sqlQuery)
         if not (statement.is_query or isinstance(statement.command, TemporaryView | Explain)):
             return sparks(sqlQuery, args)
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
         """Give the rows of a relation; `tableName` is `schema.name`, quoted as in SQL."""
-        return self._planned(read_statement(f"select * from {tableName}"))
+        return self._planned(self._relations.read(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
         """Give a plain session over the same context."""

@@ -23,7 +23,7 @@ from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.store.interface import ObjectStore
@@ -67,7 +67,7 @@ class PlannedPlaces:
     def learn_from_text(self, marking: PlannedPlaces, text: str, views: QueryText) -> None:
         """Learn what each place needs from the text of the statement bound with `marking`."""
         marked = marking._marked or {}
-        usages = views.usages(text, dict(marked.values()), session_zone(self.session))
+        usages = views.usages(text, dict(marked.values()), dialect_of(self.session))
         for place, (marker, _) in marked.items():
             if marker in usages:
                 self._usages[place] = usages[marker]

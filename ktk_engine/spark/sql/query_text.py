@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.plan.statement.query_usage import query_usages
+from ktk_engine.sql.dialect import LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.quote import quote_identifier
 
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 
 # sqlglot reads its steps in another order.
 _PIPE = "|>"
-# With these, names and texts mean something else than sqlglot reads in them.
-_OTHER_GRAMMAR = (
-    "spark.sql.ansi.doubleQuotedIdentifiers",
-    "spark.sql.parser.quotedRegexColumnNames",
-    "spark.sql.caseSensitive",
-)
 _VIEW, _OTHER = "__ktk_view_", "__ktk_other_"
 
 
@@ -46,21 +41,22 @@ class QueryText:
         self.views.append(text)
         return f"{_VIEW}{len(self.views) - 1}"
 
-    def usages(self, text: str, known: Mapping[str, pa.Schema], zone: str) -> dict[str, Usage]:
+    def usages(
+        self, text: str, known: Mapping[str, pa.Schema], dialect: Dialect
+    ) -> dict[str, Usage]:
         """Find what a query needs of known relations; see `query_usages`.
 
-        `zone` is the time zone of instants that are written without one.
+        `dialect` is that of the session; the text is in the default one.
         """
         try:
-            if _PIPE in text or any(_is_true(value) for value in self._read_settings()):
+            if _PIPE in text or LEFT_TO_SPARK.search(text):
+                return {}
+            if dialect.is_case_sensitive or dialect.others:
                 return {}
             tree = self._tree(text)
-            return query_usages(tree, known, self._others(tree, known), zone)
+            return query_usages(tree, known, self._others(tree, known), dialect)
         except (SqlglotError, PySparkException, RecursionError):
             return {}
-
-    def _read_settings(self) -> Sequence[str | None]:
-        return self.session.client.get_configs(*_OTHER_GRAMMAR)
 
     def _tree(self, text: str) -> exp.Query:
         tree = sqlglot.parse_one(simplified(text), dialect="spark")
@@ -93,7 +89,3 @@ class QueryText:
             table.set("db", None)
             table.set("catalog", None)
         return found
-
-
-def _is_true(value: str | None) -> bool:
-    return str(value).lower() == "true"

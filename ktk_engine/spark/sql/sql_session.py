@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException, ParseException
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
-from ktk_engine.errors import QueryError
+from ktk_engine.errors import ConfigurationError, QueryError
 from ktk_engine.log.change.reads import Read
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
@@ -35,17 +35,18 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import session_zone
+from ktk_engine.spark.session.session import dialect_of, text_for
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
-from ktk_engine.sql.rename import rename
-from ktk_engine.sql.statement import Statement, read_statement
+from ktk_engine.sql.rename import qualify, rename
+from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
 from ktk_engine.sql.stored_text import calls
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.trust import Trust
+from ktk_engine.store.trust import Trust, is_store_address
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -96,10 +97,10 @@ class SqlSession:
         already.
         """
         if isinstance(statement, str):
-            statement = read_statement(statement)
+            statement = self.read(statement)
         self._drop_unused()
         with self._showing(statement):
-            frame = self.session.sql(self._binding().plan(statement, args), args)
+            frame = self.spark_sql(self._binding().plan(statement, args), args)
         self._keep_views_for(frame)
         if statement.creates:
             self._temporary[statement.creates.key] = statement
@@ -117,12 +118,13 @@ class SqlSession:
             weakref.finalize(frame._plan, self._unused.extend, self._views)
             self._views = []
 
-    def schema_of(self, query: str) -> StructType:
+    def schema_of(self, query: str | Statement) -> StructType:
         """Give the columns of a query without computing it."""
-        binding, statement = self._binding(), read_statement(query)
+        statement = self.read(query) if isinstance(query, str) else query
+        binding = self._binding()
         marking = replace(binding, places=binding.places.marking())
         with self._showing(statement):
-            return self.session.sql(marking.bind(statement)).schema
+            return self.spark_sql(marking.bind(statement)).schema
 
     @contextmanager
     def noting_reads(self) -> Iterator[list[Read]]:
@@ -146,7 +148,7 @@ class SqlSession:
         try:
             yield
         except ParseException:
-            client_of(self.session).check_syntax(statement.sql)
+            client_of(self.session).check_syntax(text_for(self.session, statement.sql))
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
@@ -173,15 +175,52 @@ class SqlSession:
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
         return _Binding(self, places, NamedRelations(self.known))
 
+    @property
+    def dialect(self) -> Dialect:
+        """What text means in this session now."""
+        return dialect_of(self.session)
+
+    def read(self, sql: str) -> Statement:
+        """Read a person's statement; what comes of it is in the default dialect."""
+        return read_statement(self.dialect.in_default(sql) if has_open_literals(sql) else sql)
+
+    def spark_sql(self, sql: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+        """Let Spark run a text of the default dialect."""
+        return self.session.sql(text_for(self.session, sql), args)
+
+    def complete_query(self, query: Statement) -> str:
+        """Give the query of a view with a schema before each name that has none.
+
+        Raises a `ConfigurationError` if it reads a temporary view.
+        """
+        schemas: dict[Reference, str] = {}
+        for reference in query.references:
+            name = self.completed(reference.parts)
+            if self.is_temporary(name):
+                raise ConfigurationError(
+                    f"The query reads the temporary view {name}, which ends with this session. "
+                    "Nothing was stored: write its query out (`with`), or read a table."
+                )
+            if len(name) > len(reference.parts):
+                schemas[reference] = name[0]
+        return qualify(query.sql, schemas)
+
     def completed(self, parts: Name) -> Name:
         """Add the current schema to a name without one, unless it is a view of this session."""
-        if len(parts) != 1 or not self.current_schema or self._is_temporary(parts[0]):
-            return parts
-        return Name((self.current_schema, *parts))
+        complete = self.in_current_schema(parts)
+        return parts if complete != parts and self.is_temporary(parts) else complete
 
-    def _is_temporary(self, name: str) -> bool:
+    def in_current_schema(self, parts: Name) -> Name:
+        """Add the current schema to a name without one, as for a new relation."""
+        is_short = len(parts) == 1 and self.current_schema
+        return Name((self.current_schema, *parts)) if is_short else parts
+
+    def is_temporary(self, parts: Name) -> bool:
+        """Whether a name means a temporary view of this session."""
+        if len(parts) != 1:
+            return len(parts) == 2 and parts.key[0] == GLOBAL_VIEWS
         try:
-            return bool(self.session.catalog.getTable(quote_identifier(name)).isTemporary)
+            return bool(self.session.catalog.getTable(quote_identifier(parts[0])).isTemporary)
         except AnalysisException:
             return False
 
@@ -302,12 +341,16 @@ class _Binding:
 
     def find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
         """Find what a name means; see `NamedRelations.find`."""
-        parts = reference.parts if within else self.owner.completed(reference.parts)
+        parts = reference.parts
+        if not within:
+            parts = self.owner.completed(parts)
+        elif len(parts) == 1 and not is_store_address(within):
+            parts = Name((within, *parts))  # not a temporary view of who reads the view
         return self.relations.find(parts, within)
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement names."""
-        zone = session_zone(self.owner.session) if reference.timestamp else ""
+        zone = self.owner.dialect.zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
@@ -367,7 +410,7 @@ class _Binding:
             bound = replace(self, places=marking, _texts=views).bind(query)
             self.places.learn_from_text(marking, bound, views)
             return
-        frame = session.sql(replace(self, places=marking).bind(query), args)
+        frame = self.owner.spark_sql(replace(self, places=marking).bind(query), args)
         self.places.learn(marking, *client.optimized_plan(frame))
 
     def _register(
@@ -411,7 +454,7 @@ class _Binding:
         if self._texts is not None:
             return self._texts.view(bound)
         lasting = self.lasting or bool(reader)
-        make = partial(self.owner.session.sql, bound)
+        make = partial(self.owner.spark_sql, bound)
         with self.owner.without_files():
             return self.owner.register(name, "", make, lasting=lasting)
 

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.client.client import select_names
-from ktk_engine.spark.frames import cast_by_name, check_fields
+from ktk_engine.spark.frames import cast_by_name, cast_in, check_fields
+from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.sql.row_change import Clause
@@ -107,12 +108,13 @@ class DecidedRows:
 
     def _value(self, text: str, field: pa.Field) -> Column:
         """An expression of a clause as a value of a column."""
-        value, wanted = expression(text), spark_type(field.type)
+        value, wanted = expression(self.rows.sparkSession, text), spark_type(field.type)
+        cast = cast_in(self.rows.sparkSession)
         if not is_nested(field.type):
-            return value.cast(wanted)
+            return cast(value, wanted)
         given = self.rows.select(value.alias(field.name)).schema[field.name].dataType
         check_fields(given, wanted, field.name)
-        return cast_by_name(value, given, wanted)
+        return cast_by_name(value, given, wanted, cast)
 
 
 @dataclass(frozen=True)
@@ -164,14 +166,14 @@ class Sides:
     def others(self) -> DataFrame:
         """The source rows that match no stored row, unchanged."""
         source = self.source.alias(self.alias)
-        return source.join(self._stored(), expression(self.on), "left_anti")
+        return source.join(self._stored(), expression(source.sparkSession, self.on), "left_anti")
 
     def _stored(self) -> DataFrame:
         return self.stored.alias(self.target)
 
     def _join(self, stored: DataFrame, how: str) -> DataFrame:
         source = self.source.withColumn(_MATCHED, F.lit(True)).alias(self.alias)
-        return stored.join(source, expression(self.on), how)
+        return stored.join(source, expression(source.sparkSession, self.on), how)
 
 
 def decide(stored: DataFrame, target: str, clauses: Sequence[Clause]) -> DecidedRows:
@@ -184,7 +186,8 @@ def where_any(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
     """The rows for which any condition is true; an empty one is true for every row."""
     if not all(conditions):
         return rows
-    return rows.where(functools.reduce(lambda a, b: a | b, map(expression, conditions)))
+    parts = [expression(rows.sparkSession, condition) for condition in conditions]
+    return rows.where(functools.reduce(lambda a, b: a | b, parts))
 
 
 def named_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
@@ -196,16 +199,11 @@ def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = 
     """Note for each row the first clause whose condition is true for it."""
     number = F.lit(None).cast("int")
     for index, clause in reversed(list(enumerate(clauses))):
-        true = expression(clause.condition) if clause.condition else F.lit(True)
+        true = expression(rows.sparkSession, clause.condition) if clause.condition else F.lit(True)
         number = F.when(true, F.lit(index)).otherwise(number)
     if given is not None:
         number = F.when(given, number)
     return rows.withColumn(_CLAUSE, number)
-
-
-def expression(text: str) -> Column:
-    """Read an SQL expression."""
-    return F.expr(f"({text}\n)")  # the line break ends a trailing comment
 
 
 def _of(side: str, name: str) -> Column:

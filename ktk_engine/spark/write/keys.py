@@ -16,6 +16,7 @@ from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, empty_frame
+from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
@@ -31,7 +32,7 @@ _SPARKS_OWN = (FloatType, DoubleType, StructType, ArrayType, MapType)
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
     """Split rows into those where a condition is true, and those where it is false or unknown."""
-    true = F.coalesce(F.expr(to_sql(condition)), F.lit(False))
+    true = F.coalesce(expression(rows.sparkSession, to_sql(condition)), F.lit(False))
     return rows.where(true), rows.where(~true)
 
 

@@ -10,7 +10,9 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
+from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.sql.stored_text import check_expression
 
@@ -24,25 +26,24 @@ def check_rule(rows: DataFrame, rule: str) -> None:
     Raises a `ConfigurationError` with Spark's error.
     """
     try:
-        rows.where(_broken(rule))
+        rows.where(_broken(rows, rule))
     except (AnalysisException, ParseException) as error:
         raise ConfigurationError(
-            f"`{rule}` is not a condition on a row: {message_of(error)}"
+            f"`{shortened(rule)}` is not a condition on a row: {message_of(error)}"
         ) from error
 
 
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:
     """Count for each rule the rows for which it is false, in one job."""
-    counts = [F.count_if(_broken(rule)) for rule in rules]
+    counts = [F.count_if(_broken(rows, rule)) for rule in rules]
     return list(aggregate(rows, (), *counts).collect()[0]) if counts else []
 
 
 def broken_row(rows: DataFrame, rule: str) -> Row | None:
     """A row for which a rule is false."""
-    return rows.where(_broken(rule)).first()
+    return rows.where(_broken(rows, rule)).first()
 
 
-def _broken(rule: str) -> Column:
+def _broken(rows: DataFrame, rule: str) -> Column:
     check_expression(rule)
-    # The line break ends a trailing comment of the expression.
-    return ~F.expr(f"({rule}\n)")
+    return ~expression(rows.sparkSession, rule)

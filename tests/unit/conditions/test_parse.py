@@ -25,6 +25,7 @@ from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
+from ktk_engine.sql.dialect import Dialect
 from tests.support.queries import quote_identifier, quote_literal
 from tests.unit.types.naive import OPERATIONS
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
@@ -234,7 +235,7 @@ def test_names_with_a_qualifier_and_zones() -> None:
     condition = parse_condition("q.i = 1 and i is null", SCHEMA, qualifier="q")
     assert isinstance(condition, And) and condition.items[1] == IsNull("i")
     assert to_sql(condition, "q") == "`q`.`i` = 1L and `q`.`i` is null"
-    zoned = parse_condition("z = '2013-01-01 00:00'", SCHEMA, session_zone="Europe/Berlin")
+    zoned = parse_condition("z = '2013-01-01 00:00'", SCHEMA, dialect=Dialect("Europe/Berlin"))
     assert to_sql(zoned).endswith("'2012-12-31 23:00:00.000000+00:00'")
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ktk_engine.sql import commands as c
-from ktk_engine.sql.statement import mentioned, read_statement, read_statements
+from ktk_engine.sql.statement import mentioned, read_statement
 from ktk_engine.sql.token import simplified, split_statements, text_of, tokenize
 from ktk_engine.types.identifier import Name  # deep: what statements name
 
@@ -159,7 +159,7 @@ def test_what_is_left_over_is_named(text, problem):
 def test_statements_are_cut_at_their_semicolons():
     text = "select ';'; /* ; */ delete from an.t -- ;\n;; ; select `;`;"
     assert split_statements(text) == ["select ';'", "/* ; */ delete from an.t -- ;", "select `;`"]
-    assert [type(item.command) for item in read_statements(text)] == [
+    assert [type(item.command) for item in map(read_statement, split_statements(text))] == [
         type(None),
         c.ChangeRows,
         type(None),

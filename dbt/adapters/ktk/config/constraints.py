@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.gate.constraint import Constraint
-from ktk_engine.types.quote import quote_identifier
+from ktk_engine.errors import DataError
+from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
+from ktk_engine.types.identifier import find_name
 
 _UNCHECKED = ("foreign_key", "custom")
-# Types that limit the length of a text. Columns here have no such type: the limit is a check.
-_LIMITED = re.compile(
-    r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE
-)
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,27 @@ def parse_constraints(
 
 def _limits(columns: Mapping[str, Any]) -> Iterator[Constraint]:
     for name, column in columns.items():
-        type_ = str(_mapping(column).get("data_type") or "")
-        if found := _LIMITED.fullmatch(type_):
-            length = f"length({quote_identifier(str(name))}) <= {found[1]}"
-            yield Constraint("check", (), length, type_.strip())
+        found = length_constraint(str(name), str(_mapping(column).get("data_type") or ""))
+        if found is not None:
+            yield found
+
+
+def check_lengths(seed: str, types: Mapping[str, Any], table: pa.Table) -> None:
+    """Refuse texts that are longer than a seed's `column_types` say.
+
+    A seed is written whole, without Spark, which would check a constraint.
+    """
+    for name, type_ in types.items():
+        limit, found = length_limit(str(type_)), find_name(str(name), table.column_names)
+        if limit is None or found is None:
+            continue
+        column = table[found]
+        long = column.filter(pc.greater(pc.utf8_length(column), limit))
+        if len(long):
+            raise DataError(
+                f"Seed {seed}: column `{found}` is {type_}, and {long[0].as_py()[:_SHOWN]!r} is "
+                f"longer. Nothing was written. Shorten it, or write string in column_types."
+            )
 
 
 def _of_columns(

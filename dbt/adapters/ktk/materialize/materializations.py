@@ -18,6 +18,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.config.constraints import check_lengths
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
@@ -49,6 +50,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.ownership import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
@@ -289,6 +291,7 @@ class Materializations(CubeOfRun):
         quoted, ragged = bool(config.get("quote_columns")), seed_ragged(name, config)
         with translated():
             table = read_seed(path, delimiter, types, quoted, ragged, _LOGGER.warning)
+            check_lengths(name, config.get("column_types") or {}, table)
         table = table.slice(0, 0) if empty else table
         response = self._write(model, relation, lambda: Source.given(table), full_refresh)
         return {"response": response, "preview": preview(table)}
@@ -311,7 +314,9 @@ class Materializations(CubeOfRun):
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
-            found = self.connections.sessions.current().schema_of(sql)
+            session = self.connections.sessions.current()
+            sql = session.complete_query(session.read(sql))
+            found = session.schema_of(read_statement(sql))
             check_view_columns(str(relation), found.names)
             if config.contract:
                 validate_view(str(relation), arrow_schema(found), config.declared, True)

@@ -19,8 +19,11 @@ from dbt.adapters.ktk.session.functions import Functions
 from ktk_engine.errors import SessionError
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.progress import heartbeat, watching
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.session.metastore import has_metastore
+from ktk_engine.sql.dialect import Dialect, has_open_literals
+from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -133,7 +136,22 @@ class Sessions:
         work = self._work.get(threading.current_thread())
         if work is not None:
             work.begin()
-        return LocalSql(self._known, self.check)
+        return LocalSql(self._known, self.check, self.dialect())
+
+    def dialect(self) -> Dialect:
+        """What text means to the calling thread: without a session, as the profile says."""
+        with self._lock:
+            known = self._of_thread.get(threading.current_thread())
+        if known is None and self.server is None and self.started:
+            known = self.current()
+        return Dialect.of(self._settings) if known is None else known.dialect
+
+    def read(self, sql: str) -> Statement:
+        """Read a statement of the calling thread, whose settings say what it means."""
+        if has_open_literals(sql):
+            dialect = self.current().dialect if self.started else Dialect.of(self._settings)
+            sql = dialect.in_default(sql)
+        return read_statement(sql)
 
     @contextmanager
     def working(self, work: CancellableTask) -> Iterator[None]:
@@ -222,13 +240,16 @@ class Sessions:
         from ktk_engine.spark.session.session import is_running, new_session, start_session
 
         if self._spark is None:
-            if not is_running():
+            starts = not is_running()
+            if starts:
                 _LOGGER.info(
                     "Spark is starting (once per run; seconds, or a minute on a busy machine)"
                 )
             with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
                 spark = start_session(self._settings, _LOGGER.debug)
             self._sort_settings(spark)
+            if starts:
+                client_of(spark).forget_settings(self._session_settings)
             self._spark = spark
         own = new_session(self._spark)
         for key, value in self._session_settings.items():

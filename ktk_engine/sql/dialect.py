@@ -1,0 +1,153 @@
+"""What the settings of a session make of SQL text: one record for all that read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.token import Token, text_of_literal, tokenize
+from ktk_engine.types.identifier import find_name
+from ktk_engine.types.quote import quote_identifier, quote_text
+
+_ZONE = "spark.sql.session.timeZone"
+_ANSI = "spark.sql.ansi.enabled"
+_CASE = "spark.sql.caseSensitive"
+_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
+_ESCAPES = "spark.sql.parser.escapedStringLiterals"
+_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+_RESPECTED = frozenset({_ZONE, _ANSI, _CASE, _QUOTES, _ESCAPES})
+# Settings that may decide what a text means.
+DECIDING = re.compile(
+    r"(?<![\w.])spark\.sql\.(?:(?:ansi|parser|legacy)\.[\w.-]+|caseSensitive|session\.timeZone|"
+    r"storeAssignmentPolicy|timestampType|preserveCharVarcharTypeInfo)(?![\w.])"
+)
+# Of these, those that change neither names and literals nor how two values compare.
+_HARMLESS = re.compile(
+    r"spark\.sql\.parser\.(?:manageParserCaches|parserDfaCacheFlush\w+)|"
+    r"spark\.sql\.legacy\.(?:"
+    r"(?:avro|csv|db2|execution|hive|jdbc|json|mssqlserver|mysql|oracle|postgres)\..+|"
+    r"parquet\.(?:datetime|int96)RebaseModeIn(?:Read|Write)|timeParserPolicy|sizeOfNull|"
+    r"allow(?:CreatingManagedTableUsingNonemptyLocation|NonEmptyLocationInCTAS|HashOnMapType)|"
+    r"allowUntypedScalaUDF|createHiveTableByDefault|pathOptionBehavior\.enabled|"
+    r"(?:extraOptionsBehavior|replaceDatabricksSparkAvro)\.enabled|statisticalAggregate|"
+    r"integerGroupingId|percentileDiscCalculation|truncateForEmptyRegexSplit)"
+)
+# What a literal holds whose meaning a setting changes.
+_OPEN = re.compile(r"[\"\\]|[^\W\d_]'|''")
+_WHOLE = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL)
+# Spark replaces `${...}` in any text by a setting or an environment variable, and refuses numbers
+# of more than 38 digits.
+LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The meaning of SQL text in a session."""
+
+    zone: str = "UTC"  # of instants without one; `UNKNOWN_ZONE` refuses these
+    is_ansi: bool = True  # else, `in` compares texts and other values as texts
+    is_case_sensitive: bool = False  # whether `A` is another column than `a`
+    quotes_names: bool = False  # whether "a" is a name
+    keeps_backslashes: bool = False  # whether a backslash in a text is itself
+    is_sparks: bool = False  # of a session: what `LEFT_TO_SPARK` finds is not read here
+    others: tuple[str, ...] = ()  # settings that may change the meaning in other ways
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Dialect:
+        """The dialect of a session in which these are set explicitly; others are ignored."""
+
+        def is_on(key: str, default: str = "false") -> bool:
+            return settings.get(key, default).lower() == "true"
+
+        others = (
+            key
+            for key in settings
+            if DECIDING.fullmatch(key)
+            and key not in _RESPECTED
+            and not _HARMLESS.fullmatch(key)
+            and (key, settings[key].upper()) != (_ASSIGNMENT, "ANSI")
+        )
+        is_ansi = is_on(_ANSI, "true")
+        return cls(
+            settings.get(_ZONE, "UTC"),
+            is_ansi,
+            is_on(_CASE),
+            is_on(_QUOTES) and is_ansi,
+            is_on(_ESCAPES),
+            True,
+            tuple(sorted(others)),
+        )
+
+    def in_default(self, sql: str) -> str:
+        """Give a text of this dialect in the default one, in which this library reads it."""
+        if not self.is_other_text:
+            return sql
+        return _respelled(sql, self._in_default)
+
+    def _in_default(self, literal: str) -> str:
+        if literal[0] == '"' and self.quotes_names:
+            return quote_identifier(literal[1:-1].replace('""', '"'))
+        return quote_text(literal[1:-1] if self.keeps_backslashes else text_of_literal(literal))
+
+    def for_spark(self, sql: str) -> str:
+        """Give a text of the default dialect in this one, in which Spark reads it."""
+        if not self.is_other_text:
+            return sql
+        return _respelled(sql, self._for_spark)
+
+    def _for_spark(self, literal: str) -> str:
+        text = text_of_literal(literal)
+        if not self.keeps_backslashes:
+            return quote_text(text)
+        for written in (f"'{text}'", f'"{text}"'):
+            if _WHOLE.fullmatch(written) and not (written[0] == '"' and self.quotes_names):
+                return written
+        return f"cast(X'{text.encode().hex()}' as string)"  # no literal has it
+
+    @property
+    def is_other_text(self) -> bool:
+        """Whether literals mean something else than by default."""
+        return self.quotes_names or self.keeps_backslashes
+
+    def find(self, name: str, known: Iterable[str]) -> str | None:
+        """The known name that is meant; None if there is none, or there are several."""
+        if self.is_case_sensitive:
+            return name if name in known else None
+        return find_name(name, known)
+
+    def check_known(self, word: str) -> None:
+        """Refuse a statement whose meaning may depend on settings that are not known here."""
+        if self.others:
+            listed = ", ".join(f"`{key}`" for key in self.others)
+            raise ConfigurationError(
+                f"{word} is read by this library, and {listed} may change what it means: it is "
+                "not known here how. Nothing was written. Unset what is not needed for this "
+                f"statement (`reset {self.others[0]}`)."
+            )
+
+
+DEFAULT = Dialect()
+
+
+def has_open_literals(sql: str) -> bool:
+    """Whether a text has literals that depend on the dialect."""
+    return bool(_OPEN.search(sql)) and any(_open_literals(sql))
+
+
+def _open_literals(sql: str) -> Iterator[Token]:
+    for token in tokenize(sql):
+        if token.kind == "text" and _OPEN.search(sql, token.start, token.end - 1):
+            yield token
+
+
+def _respelled(sql: str, spell: Callable[[str], str]) -> str:
+    """A text with other literals, where their meaning is open."""
+    pieces, at = [], 0
+    for token in _open_literals(sql):
+        literal = sql[token.start : token.end]
+        if not LEFT_TO_SPARK.search(literal):
+            pieces += [sql[at : token.start], " ", spell(literal)]
+            at = token.end
+    return "".join([*pieces, sql[at:]])
