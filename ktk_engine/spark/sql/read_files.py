@@ -28,6 +28,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
+from ktk_engine.spark.session.session import text_for
 from ktk_engine.spark.sql.text_values import SPARKS_OWN, TextValues, as_texts
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -183,6 +184,10 @@ class _Files:
             reader = reader.schema(schema)
         return reader.load(literal_location(self.address.location))
 
+    def _sql(self, text: str) -> str:
+        """A text of SQL as this session reads it."""
+        return text_for(self.session, text)
+
     def _lines(self, location: str = "", **options: str) -> DataFrame:
         """The lines of the files, or of one of them."""
         others = {k: v for k, v in self.given.items() if k not in ("encoding", "charset")}
@@ -210,11 +215,13 @@ class _Files:
         lines = self._lines(linesep=_LF).selectExpr(
             "_metadata.file_path as file",
             "monotonically_increasing_id() as number",
-            f"{self._may_be_first} as may_be_first",
-            f"value = {quote_text(example)} as alike",
+            self._sql(f"{self._may_be_first} as may_be_first"),
+            self._sql(f"value = {quote_text(example)} as alike"),
             "endswith(value, '\r') as crlf",
-            "instr(value, '\r') between 1 and length(value) - 1 or "
-            f"(contains(value, {quotes}) and {parity} = 1) as broken",
+            self._sql(
+                "instr(value, '\r') between 1 and length(value) - 1 or "
+                f"(contains(value, {quotes}) and {parity} = 1) as broken"
+            ),
             f"{_ODD} as odd",
         )
         numbers = [
@@ -252,7 +259,7 @@ class _Files:
 
     def _first_line(self, lines: DataFrame) -> str:
         """The first line that can be a row; empty without one."""
-        found = lines.where(self._may_be_first).select("value").head(1)
+        found = lines.where(self._sql(self._may_be_first)).select("value").head(1)
         return str(found[0].value) if found else ""
 
     def _refuse_encoding(self, file: str) -> None:
@@ -310,7 +317,7 @@ class _Files:
         for name in frame.columns:
             shown, text = self._folders.get(name, (name, quote_identifier(name)))
             chosen.append(f"{convert(name, text)} as {quote_identifier(shown)}")
-        return frame.selectExpr(*chosen)
+        return frame.selectExpr(*map(self._sql, chosen))
 
     def _check_documents(self) -> None:
         """Refuse JSON files with text that is not one document, a line or a file.
@@ -323,7 +330,7 @@ class _Files:
         parsed = "rows array<struct<any: string>>, end boolean, wrong string"
         options = {**self.options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": "wrong"}
         lines = self._lines(wholetext=self.options.get("multiline", "false")).selectExpr(
-            f"trim(both {quote_text(_BLANKS)} from value) as value",
+            self._sql(f"trim(both {quote_text(_BLANKS)} from value) as value"),
             f"{_ODD} as odd",
             "_metadata.file_path as file",
         )
@@ -332,7 +339,7 @@ class _Files:
             lines.where(
                 "odd or (value <> '' and not json_array_length(concat('[', value, ',0]')) <=> 2)"
             )
-            .withColumn("parsed", F.from_json(F.expr(_DOCUMENT), parsed, options))
+            .withColumn("parsed", F.from_json(F.expr(self._sql(_DOCUMENT)), parsed, options))
             .where(
                 "odd or parsed.wrong is not null or parsed.end is null or "
                 "(value not like '[%' and size(parsed.rows) > 1)"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyspark  # noqa: F401
-from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.errors import SourceWarning
+from ktk_engine.spark.session.session import expression
 from ktk_engine.types.quote import quote_identifier, quote_text
 
 if TYPE_CHECKING:
@@ -92,8 +92,9 @@ class TextValues:
         """How many rows there are, and the bits that all texts of each column have."""
         if not fits:
             return 0, {}
-        chosen = [F.expr(f"bit_and({sql})") for sql in fits.values()]
-        count, *row = frame.select(F.expr("count(*)"), *chosen).collect()[0]
+        session = frame.sparkSession
+        chosen = [expression(session, f"bit_and({sql})") for sql in fits.values()]
+        count, *row = frame.select(expression(session, "count(*)"), *chosen).collect()[0]
         return count, {name: bits or 0 for name, bits in zip(fits, row, strict=True)}
 
     def _fits(self, name: str, only: st.DataType | None = None) -> str:
