@@ -14,7 +14,8 @@ def with_field_types(record: _Record) -> _Record:
 
     A `Literal` is any text, because later versions may write others.
     """
-    for name, hint in _hints(type(record)).items():
+    kind: type = type(record)
+    for name, hint in _hints(kind).items():
         value = getattr(record, name)
         if not _fits(value, hint):
             raise TypeError(f"`{name}` is {str(value)[:100]!r}, of type {type(value).__name__}")

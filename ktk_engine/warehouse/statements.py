@@ -142,7 +142,7 @@ class _Run:
         return replace(shown, rows=(*shown.rows, *map(tuple, others)))
 
     def completed(self, command: c.Command) -> Name:
-        """The name of the relation that a command means; of one part if it is Spark's."""
+        """The name of the relation that a command means; of one part if only Spark knows it."""
         name = command.name
         if len(name) != 1:
             return name
