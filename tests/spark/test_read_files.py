@@ -102,9 +102,9 @@ def write(folder, files) -> None:
     ],
 )
 def test_files_with_other_headers_are_refused(spark, tmp_path, other, columns):
-    write(tmp_path, {"a.csv": "id,price,qty\n1,2,3\n", "p=1/b.csv": other})
+    write(tmp_path, {"a.csv": "id,price,qty\n1,2,3\n", "x/b.csv": other})
     said = r"different headers\. .*/a\.csv has id, price, qty; .*/b\.csv has id, "
-    for location in ("", "/a.csv", "/{a.csv,p=1}"):
+    for location in ("", "/a.csv", "/{a.csv,x}"):
         if location != "/a.csv":
             with pytest.raises(ConfigurationError, match=said):
                 read(spark, f"{tmp_path}{location}", "csv", columns=columns)
@@ -168,9 +168,10 @@ def test_csv_that_would_be_read_wrong_is_refused(spark, tmp_path, text, said):
 @pytest.mark.parametrize("wanted", ["a", "b", "*"])
 def test_rows_of_another_length_are_an_error_whatever_is_read_of_them(spark, tmp_path, wanted):
     write(tmp_path, {"a.csv": "a,b\n1,2\n3\n"})
-    frame = read_files(spark, FileAddress(f"{tmp_path}/a.csv", "csv"), "raw.t")
-    with pytest.raises(Exception, match=r"a\.csv"):
-        frame.select(wanted).collect()
+    for columns in ((), (("a", "int"), ("b", "int"))):
+        address = FileAddress(f"{tmp_path}/a.csv", "csv", (), columns)
+        with pytest.raises(Exception, match=r"a\.csv"):
+            read_files(spark, address, "raw.t").select(wanted).collect()
 
 
 VALUES = {
@@ -181,7 +182,12 @@ VALUES = {
     "decimal(2,2)": ([".25", "0.250"], ["."]),
     "date": (["2024-02-03", "2024-2-3"], ["2024-02-03 23:59:59", "2024-02-30", "2024", "x"]),
     "timestamp": (
-        ["2024-02-03 10:00:00.123456", "2024-02-03T10:00Z", "2024-02-03", "2024-02-03 10:00+02:00"],
+        [
+            "2024-02-03 10:00:00.123456",
+            "2024-02-03T10:00:00Z",
+            "2024-02-03",
+            "2024-02-03 10:00:00+02:00",
+        ],
         ["2024-02-03 10:00:00.1234567", "2024-02-03 25:00:00", "10:00"],
     ),
     "timestamp_ntz": (["2024-02-03 10:00:00"], ["2024-02-03 10:00:00Z", "2024-02-03 10:00+01:00"]),
@@ -229,7 +235,7 @@ def test_values_that_fit_are_read_as_written(spark, tmp_path, format_, type_):
         (["1", "12345678901234567890"], "decimal(38,0)"),
         (["1", "2.5", "NaN"], "double"),
         (["9007199254740993", "2.5"], "string"),
-        (["1", "9" * 39], "double"),
+        (["1", "9" * 39], "string"),
         (["1d", "2"], "string"),
         (["0x1F"], "string"),
         (["true", "False"], "boolean"),
@@ -363,6 +369,15 @@ def test_files_that_spark_hides_are_named(spark, tmp_path, name):
     with pytest.raises(ConfigurationError, match=rf"Spark does not read {tmp_path}/{name}\. "):
         read(spark, location, "csv")
     assert (2,) in read(spark, f"{tmp_path}/c.csv", "csv")
+
+
+@pytest.mark.parametrize("other", ["a.csv", "q=1/a.csv", "p=1/q=1/a.csv"])
+def test_files_in_folders_of_other_layouts_are_refused(spark, tmp_path, other):
+    write(tmp_path, {"p=1/b.csv": "a\n1\n", other: "a\n2\n"})
+    with pytest.raises(ConfigurationError, match=r"in folders of different layouts\. Let "):
+        read(spark, str(tmp_path), "csv")
+    found = read(spark, str(tmp_path), "csv", options={"recursiveFileLookup": "true"})
+    assert sorted(found) == [(1,), (2,)]
 
 
 def test_columns_of_folders_stay_text_and_choose_files(spark, tmp_path):

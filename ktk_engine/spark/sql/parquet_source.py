@@ -36,7 +36,7 @@ from ktk_engine.spark.frames import with_types
 from ktk_engine.spark.read.read_types import read_type
 from ktk_engine.spark.read.scan import READING, UNBOUNDED
 from ktk_engine.spark.read.spark_parses_partition_values import spark_parses_partition_values
-from ktk_engine.spark.sql.read_files import given_options, literal_location, local_path
+from ktk_engine.spark.sql.read_files import given_options, literal_location, readable_paths
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
@@ -100,8 +100,8 @@ class ParquetSource:
     def _lists_all(self) -> bool:
         """Whether Spark would read exactly these files: it hides names that begin with `_`."""
         try:
-            listed = {local_path(uri) for uri in self.frame.inputFiles()}
-        except (AnalysisException, IllegalArgumentException):  # a name with a colon
+            listed = readable_paths(self.frame.inputFiles())
+        except (AnalysisException, IllegalArgumentException):  # a pattern meets a colon
             return False
         return listed == {file.path for file in self.files.files}
 

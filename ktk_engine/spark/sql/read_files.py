@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -115,15 +115,19 @@ class _Files:
     def _refusal(self, *parts: object) -> ConfigurationError:
         return ConfigurationError(Message(f"Source {self.name}: ", *parts))
 
-    @cached_property
-    def _listing(self) -> tuple[list[str], list[str]]:
-        """The files' addresses, as Spark lists them, and the columns of folders."""
+    def _bare(self, **options: str) -> DataFrame:
+        """The files without their own columns."""
         reader = self.session.read.format(self.address.format).options(**self.given)
+        reader = reader.options(**options).schema(st.StructType([]))
+        return reader.load(literal_location(self.address.location))
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        """The files' addresses, as Spark lists them."""
         try:
-            frame = reader.schema(st.StructType([])).load(literal_location(self.address.location))
-            return frame.inputFiles(), frame.columns
+            return self._bare(recursivefilelookup="true").inputFiles()
         except IllegalArgumentException:  # a pattern meets a name with a colon
-            return [], []
+            return []
 
     @cached_property
     def _folders(self) -> dict[str, tuple[str, str]]:
@@ -132,8 +136,8 @@ class _Files:
         Spark decodes each `%XX` to the character of that number, which is right for what it writes
         itself. It encodes no letters beyond ASCII, so encoded ones come from another program.
         """
-        files, names = self._listing
-        parts = {part for uri in files for part in unquote(uri).split("/")[:-1]}
+        names = self._bare().columns
+        parts = {part for uri in self._listed for part in unquote(uri).split("/")[:-1]}
         if not any(_BEYOND_ASCII.search(part) for part in parts if "=" in part):
             return {name: (name, quote_identifier(name)) for name in names}
         written = {
@@ -154,17 +158,26 @@ class _Files:
 
     def _check_places(self) -> None:
         """Refuse files that Spark does not list, and those of tables with metadata."""
-        listed, _ = self._listing
         there = find_files(self.address.location, self.given.get("pathglobfilter", ""))
-        if missing := {file.path for file in there} - set(map(local_path, listed)):
+        if there:
+            refuse_tables(self.name, [file.path for file in there])
+        else:
+            refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
+        if missing := {file.path for file in there} - readable_paths(self._listed):
             raise self._refusal(
                 f"Spark does not read {min(missing)}. It passes over names that begin with _ or a "
                 "dot, and cannot read names with a colon. Rename the file."
             )
-        if there:
-            refuse_tables(self.name, [file.path for file in there])
-        else:
-            refuse_tables(self.name, map(unquote, listed), self._exists, _in_braces)
+        layouts = {_folder_names(uri): local_path(uri) for uri in sorted(self._listed)}
+        if len(layouts) > 1 and self.given.get("recursivefilelookup", "").lower() != "true":
+            one, other, *_ = layouts.values()  # Spark would pass over one of them
+            raise self._refusal(
+                f"{one} and {other} are in folders of different layouts. Let ",
+                Remedy("location"),
+                " name files of one layout, or ignore folders: ",
+                Remedy("ignore_folders"),
+                ".",
+            )
 
     def _exists(self, patterns: Sequence[str]) -> bool:
         """Whether something matches one of several patterns."""
@@ -337,7 +350,8 @@ class _Files:
         wrong = (
             # Counting is faster, but knows no options of the reader.
             lines.where(
-                "odd or (value <> '' and not json_array_length(concat('[', value, ',0]')) <=> 2)"
+                "odd or (value <> '' and not (left(value, 1) in ('{', '[') and "
+                "json_array_length(concat('[', value, ',0]')) <=> 2))"
             )
             .withColumn("parsed", F.from_json(F.expr(self._sql(_DOCUMENT)), parsed, options))
             .where(
@@ -420,6 +434,16 @@ def _extends_ascii(encoding: str) -> bool:
 def local_path(uri: str) -> str:
     """The path of a file of this machine; the address of any other."""
     return os.path.realpath(unquote(uri[5:])) if uri.startswith("file:") else uri
+
+
+def _folder_names(uri: str) -> tuple[str, ...]:
+    """The names of the folders `name=text` that a file is in."""
+    return tuple(part.partition("=")[0] for part in uri.split("/")[:-1] if "=" in part)
+
+
+def readable_paths(uris: Iterable[str]) -> set[str]:
+    """The paths of files that Spark has listed, without names that it cannot open."""
+    return {path for path in map(local_path, uris) if ":" not in os.path.basename(path)}
 
 
 def literal_location(location: str) -> str:
