@@ -27,6 +27,7 @@ from ktk_engine.plan.statement.usage import Usage, read_usage  # deep: what is c
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.sql.query_text import QueryText
+from ktk_engine.sql.dialect import DEFAULT
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.token import split_statements
 from tests.spark.random_queries import COLUMNS, Queries
@@ -38,7 +39,6 @@ from tests.support.spark import frame_of_table, make_scratch_folder
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 ROWS = 300  # on which conditions are compared
-ZONE = "UTC"
 T = TypeVar("T")
 # How the names of columns begin in relations of TPC-DS.
 _PREFIXES = """call_center cc, catalog_page cp, catalog_returns cr, catalog_sales cs, customer c,
@@ -117,7 +117,7 @@ class Compared:
             plan, zone = client_of(self.spark).optimized_plan(self.spark.sql(text))
         except PySparkException:
             return False
-        usages = QueryText(self.spark).usages(text, markers, ZONE)
+        usages = QueryText(self.spark).usages(text, markers, DEFAULT)
         self.refused += not usages
         self.understood += bool(usages)
         for marker, usage in usages.items():
@@ -222,7 +222,7 @@ class Restricted:
         }
         bound = rename(text, places)
         markers = dict.fromkeys(places.values(), self.schema)
-        usages = QueryText(self.spark).usages(bound, markers, ZONE)
+        usages = QueryText(self.spark).usages(bound, markers, DEFAULT)
         if not usages:
             return False
         for reference, name in places.items():

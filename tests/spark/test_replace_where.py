@@ -9,7 +9,7 @@ import pytest
 
 from ktk_engine.change.predicates import EventWindow
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.sql.dialect import DEFAULT  # deep: what the predicate's text means
+from ktk_engine.sql.dialect import DEFAULT
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of

@@ -9,6 +9,7 @@ import pytest
 
 from ktk_engine.errors import DataError, FormatError
 from ktk_engine.spark.session.session import new_session
+from ktk_engine.sql.dialect import DEFAULT  # deep: what texts mean
 from ktk_engine.write import verify_constraints as module
 from ktk_engine.write import verify_in_memory as here
 from ktk_engine.write.verify_constraints import verify_constraints
@@ -140,7 +141,7 @@ def test_keys_of_rows_that_stay(spark, store, target, monkeypatch):
         added = pa.array([label in new for label in whole.labels])
         addition = replace(whole, file_table=whole.files.filter(added))
         for names in [("id",), ("p", "s"), ("n",), ("t", "day"), ("y",), ("d", "b")]:
-            held = verify_in_memory(store, [unique(*names)], addition, kept, "UTC")
+            held = verify_in_memory(store, [unique(*names)], addition, kept, DEFAULT)
             arguments = (store, rows(spark), [unique(*names)], addition, kept)
             if names == ("p", "s") or (target is FREE and low == 8):
                 assert held is None
@@ -163,9 +164,9 @@ def test_no_job_of_spark_verifies_few_rows(spark, store, monkeypatch):
 def test_more_rows_than_fit_are_sparks(spark, store, monkeypatch):
     build(store, rows(spark), FREE)
     written = snapshot(store, FREE)
-    assert verify_in_memory(store, [unique("id")], written, None, "UTC") == ()
+    assert verify_in_memory(store, [unique("id")], written, None, DEFAULT) == ()
     monkeypatch.setattr(here, "is_small", lambda files, columns: False)
-    assert verify_in_memory(store, [unique("id")], written, None, "UTC") is None
+    assert verify_in_memory(store, [unique("id")], written, None, DEFAULT) is None
 
 
 def test_a_damaged_file_is_an_error(spark, store):
@@ -174,4 +175,4 @@ def test_a_damaged_file_is_an_error(spark, store):
     file = store.root / written.files["key"][0].as_py()
     file.write_bytes(file.read_bytes()[:-100] + bytes(100))
     with pytest.raises(FormatError, match=file.name):
-        verify_in_memory(store, [unique("id")], written, None, "UTC")
+        verify_in_memory(store, [unique("id")], written, None, DEFAULT)

@@ -25,7 +25,7 @@ from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
-from ktk_engine.sql.dialect import Dialect
+from ktk_engine.sql.dialect import Dialect  # deep: the zone
 from tests.support.queries import quote_identifier, quote_literal
 from tests.unit.types.naive import OPERATIONS
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES

@@ -8,13 +8,14 @@ import sqlglot
 
 from ktk_engine.conditions.render import to_sql  # deep: how conditions are shown
 from ktk_engine.plan.statement.query_usage import query_usages
+from ktk_engine.sql.dialect import DEFAULT  # deep: what texts mean
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.list_(pa.int64()))])
 
 
 def columns_of(text: str) -> set[str] | None:
     """The columns that are read of `t`; None where the text is not understood."""
-    found = query_usages(sqlglot.parse_one(text, dialect="spark"), {"t": SCHEMA}, {}, "UTC")
+    found = query_usages(sqlglot.parse_one(text, dialect="spark"), {"t": SCHEMA}, {}, DEFAULT)
     return set(found["t"].columns) if found else None
 
 
@@ -54,7 +55,7 @@ T = pa.schema([("a", pa.int64()), ("b", pa.string())])
 def conditions_of(text: str) -> dict[str, str]:
     """The conditions on `t` and `u`; none where the text is not understood."""
     tree = sqlglot.parse_one(text, dialect="spark")
-    found = query_usages(tree, {"t": T, "u": T}, {}, "UTC")
+    found = query_usages(tree, {"t": T, "u": T}, {}, DEFAULT)
     return {name: to_sql(usage.condition) for name, usage in found.items()}
 
 
@@ -118,6 +119,6 @@ def test_a_relation_of_a_semi_join_that_has_the_name_of_a_column_is_no_column(te
     tree = sqlglot.parse_one(text, dialect="spark")
     read = {
         name: usage.columns
-        for name, usage in query_usages(tree, {"t": t, "u": u}, {}, "UTC").items()
+        for name, usage in query_usages(tree, {"t": t, "u": u}, {}, DEFAULT).items()
     }
     assert not read or (read["t"] >= {"a", "f"} and "a" in read["u"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.render import to_sql
+from ktk_engine.conditions.render import to_sql  # deep: what is read back
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.sql.dialect import DEFAULT, Dialect
 from ktk_engine.sql.token import simplified, text_of, tokenize
-from ktk_engine.types.quote import quote_text
+from ktk_engine.types.quote import quote_text  # deep: what is read back
 from tests.support.queries import comparison, parse_condition
 
 QUOTES = Dialect(quotes_names=True)

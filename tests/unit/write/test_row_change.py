@@ -9,6 +9,7 @@ import pytest
 from ktk_engine.change.equal_columns import equal_columns
 from ktk_engine.change.fit_clauses import fit_clauses
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.dialect import DEFAULT  # deep: what names mean
 from ktk_engine.sql.read_row_change import read_action  # deep: what is read
 from ktk_engine.sql.row_change import Clause, RowChange  # deep: what is read
 from ktk_engine.sql.statement import read_statement  # deep: what is read
@@ -151,14 +152,14 @@ def test_columns_are_fitted():
         (Clause("matched", "update", "", {"A": "1"}), Clause("not matched", "insert", "", None)),
         "s`",
     )
-    fitted = fit_clauses(change, "t", ["a", "b"], ["B", "a", "c"])
+    fitted = fit_clauses(change, "t", ["a", "b"], ["B", "a", "c"], DEFAULT)
     assert [clause.values for clause in fitted.clauses] == [
         {"a": "1"},
         {"a": "`s```.`a`", "b": "`s```.`B`"},
     ]
     with pytest.raises(ConfigurationError, match=r"no column `A`. It has: b"):
-        fit_clauses(change, "t", ["b"], ["b"])
+        fit_clauses(change, "t", ["b"], ["b"], DEFAULT)
     with pytest.raises(
         ConfigurationError, match=r"`insert \*` needs all of its columns(.|\n)*lacks b"
     ):
-        fit_clauses(change, "t", ["a", "b"], ["a"])
+        fit_clauses(change, "t", ["a", "b"], ["a"], DEFAULT)
