@@ -23,7 +23,7 @@ def with_field_types(record: _Record) -> _Record:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
