@@ -8,7 +8,7 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.voice import DBT
-from ktk_engine.errors import ForeignWriterWarning, SourceWarning
+from ktk_engine.errors import ForeignWriterWarning, PublishWarning, SourceWarning
 from ktk_engine.messages import spoken
 
 _LOGGER = AdapterLogger("ktk")
@@ -25,7 +25,7 @@ def log_warnings() -> None:
         return
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        if issubclass(category, ForeignWriterWarning | SourceWarning):
+        if issubclass(category, ForeignWriterWarning | PublishWarning | SourceWarning):
             said = message.args[0] if isinstance(message, Warning) else message
             _LOGGER.warning(spoken(said, DBT))
         else:
