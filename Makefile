@@ -14,6 +14,8 @@
 #               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
 # make test-connect-dbt  dbt's own suites of models, incremental models and snapshots over Spark Connect
 # make test-sail  what Sail can do, a server of Spark Connect without Java, in an environment of its own
+# make test-readers  what Delta and Iceberg readers see of published tables (delta-rs, Polars, DuckDB,
+#               ClickHouse, Daft, pyiceberg, iceberg-rust), in an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
@@ -127,7 +129,7 @@ endif
 endif
 
 .PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-sail test-dbt \
-	test-projects test-spark test-lowest test-newest \
+	test-projects test-spark test-lowest test-newest test-readers \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -168,6 +170,9 @@ test-connect-dbt: .venv/.installed
 
 test-sail: .venv-sail/.installed
 	.venv-sail/bin/python -m pytest $(WARN) tests/connect/test_sail.py
+
+test-readers: .venv-readers/.installed
+	.venv-readers/bin/python -m pytest --numprocesses $(WORKERS) $(WARN) tests/readers
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
@@ -294,6 +299,15 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 		| grep -v -e '^pyspark==' -e '^pyarrow==' > .venv-client/locked.txt
 	@KTK_SPARK=connect $(UV) pip install --quiet --python .venv-client \
 		--constraint .venv-client/locked.txt --editable ./ktk_engine --editable . 'pyarrow<20'
+	@touch $@
+
+# Engines of others, with what the engine and pytest need.
+.venv-readers/.installed: tests/readers.lock ktk_engine/pyproject.toml | $(UV)
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@echo "Making .venv-readers with $$("$(PYTHON)" --version)"
+	@$(call venv,$(PYTHON),.venv-readers)
+	@$(UV) pip sync --quiet --compile-bytecode --python .venv-readers tests/readers.lock
+	@$(UV) pip install --quiet --no-deps --python .venv-readers --editable ./ktk_engine
 	@touch $@
 
 .venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)

@@ -194,6 +194,10 @@ class SourceWarning(_StoreWarning):
     """Files of a source differ in their columns; the warning says which are read."""
 
 
+class PublishWarning(UserWarning):
+    """Readers of a published dataset find it elsewhere, or another program wrote to its record."""
+
+
 class PublishError(KtkError):
     """A commit cannot be published in another format; the commit itself stands."""
 

@@ -183,7 +183,7 @@ def _literal(node: Any) -> pa.Array | None:
             try:
                 expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
                 found: pa.Array = pl.select(expression).to_series().to_arrow()
-            except pl.exceptions.PolarsError:
+            except (pl.exceptions.PolarsError, pa.ArrowException):  # Arrow has no such type
                 return None
             return found
     return None

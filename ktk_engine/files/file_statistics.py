@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ _LONGEST = 64
 
 
 def statistics_of(table: pa.Table) -> dict[str, Any]:
-    """Smallest and largest value and null count of each column, as Arrow scalars."""
+    """Bounds of each column, as Arrow scalars, and its number of nulls and of NaN."""
     found: dict[str, Any] = {}
     for name in table.column_names:
         column = table[name]
@@ -21,14 +21,17 @@ def statistics_of(table: pa.Table) -> dict[str, Any]:
             extremes = pc.min_max(computable(column))
             found[f"min.{name}"] = extremes["min"]
             found[f"max.{name}"] = extremes["max"]
+        if pa.types.is_floating(column.type):
+            found[f"nans.{name}"] = pc.sum(pc.is_nan(computable(column))).as_py() or 0
     return found
 
 
-def columns_with_nan(table: pa.Table) -> Iterator[str]:
+def columns_with_nan(statistics: Mapping[str, Any]) -> Iterator[str]:
     """Columns of floats that hold NaN."""
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(computable(column))).as_py():
-            yield name
+    nans = "nans."
+    return (
+        name.removeprefix(nans) for name, n in statistics.items() if name.startswith(nans) and n
+    )
 
 
 def computable(values: Any) -> Any:
@@ -62,8 +65,9 @@ def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> dict[str
                 value = shortened(value, name)
                 known = isinstance(value, pa.Scalar)
                 found[f"{name}.{item.name}"] = value if known else pa.scalar(value, t)
-        nulls = sum(part[f"nulls.{item.name}"] for part in parts)
-        found[f"nulls.{item.name}"] = pa.scalar(nulls, pa.int64())
+        for name in (f"nulls.{item.name}", f"nans.{item.name}"):
+            if name in parts[0]:
+                found[name] = pa.scalar(sum(part[name] for part in parts), pa.int64())
     return found
 
 

@@ -33,64 +33,16 @@ from ktk_engine.files.file_statistics import (
 from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.files.report_rows import FAILURE, FINDING, UNSUPPORTED, ReportRows
 from ktk_engine.files.sorted_batches import equal_neighbours
-from ktk_engine.files.task_values import SegmentPlace, TaskValues
+from ktk_engine.files.task_values import TaskValues
+from ktk_engine.files.write_job import WriteJob, plain_columns
 from ktk_engine.format.label import partition_path, path_problem
-from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 from ktk_engine.types.calendar import beyond_calendar
 from ktk_engine.types.exact_cast import cast_exactly
-from ktk_engine.types.type_class import plain_type
 
-# A reader that loads a whole row group needs this memory, and a few copies of it.
-ROW_GROUP_BYTES = 64 << 20
 _ENDING_FILES = 8  # of a task, in a remote store; each may hold 16 MB until it is there
 
 Ended = tuple[dict[str, Any], dict[str, pa.Scalar]]  # a file's report row and its statistics
-
-
-@dataclass(frozen=True)
-class WriteJob:
-    """What the workers need to know to write one dataset."""
-
-    store: ObjectStore
-    uuid: str
-    commit: str  # in every file's name
-    schema: pa.Schema  # columns to store, partition columns included
-    # the columns by which files are laid out; rows arrive sorted by them
-    partition_keys: tuple[str, ...] = ()
-    # Dimension columns, which address a cell together with the partition columns. Rows arrive
-    # sorted by them, and no two may be equal. Without any, duplicates are fine.
-    cell_columns: tuple[str, ...] = ()
-    clustered_by: tuple[str, ...] = ()  # rows arrive sorted by these too; duplicates are fine
-    required_columns: tuple[str, ...] = ()  # must not be null
-    index_columns: tuple[str, ...] = ()  # distinct values are reported per file
-    segments: SegmentPlace | None = None  # for indexes with many values; None reports all
-    compression: str = "zstd"
-    row_group_rows: int = 131_072  # at most
-    row_group_bytes: int = ROW_GROUP_BYTES  # at most, before encoding; one row may have more
-    # Rows of Arrow: sorted at once, which takes a few times as much memory. More go to the disk.
-    sort_bytes: int = 64 << 20
-    file_rows: int | None = None  # limit per file, a multiple of `row_group_rows`
-    file_bytes: int = 512 * 1024 * 1024  # from this size on, a partition's next file begins
-    tasks: int | None = None  # None leaves the number to Spark
-    bucket_by: tuple[str, ...] = ()  # deal the rows of a partition to several tasks
-    num_buckets: int = 1  # the number of these tasks
-    step: int = 0  # number of the commit's write to this dataset, from 0 on
-
-    @property
-    def name(self) -> str:
-        """The start of its files' names, which no other write has."""
-        return f"{self.commit}.{self.step}" if self.step else self.commit
-
-    @property
-    def sorting(self) -> tuple[str, ...]:
-        """The columns by which rows arrive sorted."""
-        return (*self.partition_keys, *self.cell_columns, *self.clustered_by)
-
-    @property
-    def plain_schema(self) -> pa.Schema:
-        """The columns without dictionary encodings, which exist only in files."""
-        return pa.schema([field.with_type(plain_type(field.type)) for field in self.schema])
 
 
 def write_files(
@@ -137,6 +89,7 @@ class _TaskWriter:
     waiting_bytes: int = 0
     open_file: _OpenFile | None = None
     last_cell: pa.Table | None = None
+    schema: pa.Schema = field(init=False)  # of rows, without dictionary encodings
     values: dict[str, TaskValues] = field(init=False)
     reports: ReportRows = field(init=False)
     # A remote store takes its time to end a file, so other files are written meanwhile.
@@ -145,6 +98,7 @@ class _TaskWriter:
 
     def __post_init__(self) -> None:
         job, schema = self.job, self.job.plain_schema
+        self.schema = plain_columns(job.with_kept_types)
         self.reports = ReportRows(self.task)
         self.values = {
             name: TaskValues(job.store, job.segments, name, schema.field(name).type)
@@ -246,7 +200,7 @@ class _TaskWriter:
                 known.open(self.open_file.label, number)
         self.open_file.write(table.slice(0, count))
         for name, known in self.values.items():
-            known.add(table[name].slice(0, count))
+            known.add(table[name].slice(0, count).cast(known.type))
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
@@ -262,11 +216,13 @@ class _TaskWriter:
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Cast columns to the types to store, exactly; values that do not fit are findings."""
         columns, fits = [], True
-        schema = self.job.plain_schema
-        for target in schema:
+        for target in self.schema:
             column = table[target.name].combine_chunks()
             if column.type != target.type:
                 cast, mask, error = cast_exactly(column, target.type)
+                if cast is None and target.name in self.job.kept_types:
+                    self._widen(target.name)
+                    return self._cast(table)
                 if cast is None:
                     self._find_misfits(target, column, mask, error)
                     fits = False
@@ -281,7 +237,16 @@ class _TaskWriter:
             columns.append(column)
         if not fits:
             return None
-        return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
+        return pa.Table.from_arrays(columns, schema=self.schema).combine_chunks()
+
+    def _widen(self, name: str) -> None:
+        """Begin new files, in which a column has its own type: the files' type is too narrow."""
+        self.close_file()
+        self.job = self.job.widened([name])
+        self.schema = plain_columns(self.job.with_kept_types)
+        if self.last_cell is not None:
+            cells = [self.schema.field(name) for name in self.last_cell.column_names]
+            self.last_cell = self.last_cell.cast(pa.schema(cells))
 
     def _check_nulls(self, table: pa.Table) -> None:
         for name in self.job.required_columns:
@@ -380,8 +345,8 @@ class _OpenFile:
         self.number, self.path = number, path
         self.label = join_key(path, base) if path else base
         self.key = join_key(job.uuid, "table", f"{self.label}.parquet")
-        self.stored = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
-        self.schema = pa.schema([f.with_type(plain_type(f.type)) for f in self.stored])
+        self.stored = job.file_schema
+        self.schema = plain_columns(self.stored)
         self.rows = 0
         self.statistics: list[dict[str, Any]] = []
         self._cells = CellsDigest(job.cell_columns)
@@ -411,10 +376,11 @@ class _OpenFile:
         stored = table if self.stored == self.schema else table.cast(self.stored)
         with self._failing():
             self._writer.write_table(stored, row_group_size=table.num_rows)
-        self._with_nan |= {(self._groups, name) for name in columns_with_nan(table)}
+        self.statistics.append(statistics_of(table))
+        found = columns_with_nan(self.statistics[-1])
+        self._with_nan |= {(self._groups, name) for name in found}
         self._groups += 1
         self.rows += table.num_rows
-        self.statistics.append(statistics_of(table))
         self._cells.add(table)
 
     @property
@@ -439,6 +405,7 @@ class _OpenFile:
             "tail_digest": digest.tail_digest,
             "digest": digest.digest,
             "cells": self._cells.digest(),
+            "column": json.dumps(sorted(self.job.kept_types)),
             "number": self.number,
         }
         return row, merge_statistics(self.statistics, self.schema)

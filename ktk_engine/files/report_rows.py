@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class ReportRows:
         self._rows.append({"task": self.task, **row})
 
     def add_file(self, row: dict[str, Any], statistics: Mapping[str, pa.Scalar]) -> None:
-        """Add a file and its statistics, whose names are the same for all files of the task."""
+        """Add a file and its statistics; all files of the task have the same ones."""
         self._files.append({"kind": FILE, "task": self.task, **row})
         self._statistics.append(statistics)
 
@@ -67,10 +68,12 @@ class ReportRows:
 
 
 def _as_table(statistics: list[Mapping[str, pa.Scalar]]) -> pa.Table:
-    types = {name: value.type for name, value in statistics[0].items()}
-    return pa.table(
-        {name: pa.array([item[name] for item in statistics], t) for name, t in types.items()}
-    )
+    """Statistics of files; types differ only if values did not fit into the dataset's."""
+    tables = []
+    for types, items in groupby(statistics, lambda item: [(n, v.type) for n, v in item.items()]):
+        rows = list(items)
+        tables.append(pa.table({n: pa.array([row[n] for row in rows], t) for n, t in types}))
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def to_ipc(table: pa.Table) -> bytes:

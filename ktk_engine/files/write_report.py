@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError, StoreError
-from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.report_rows import (
     FAILURE,
     FILE,
@@ -22,10 +20,11 @@ from ktk_engine.files.report_rows import (
     STATISTICS,
     UNSUPPORTED,
 )
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.format.label import partition_table
 from ktk_engine.messages import Message
 from ktk_engine.snapshot.index_segment import IndexSegment, segment_of_json
-from ktk_engine.snapshot.snapshot import files_table
+from ktk_engine.snapshot.snapshot import concat_files, files_table
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,7 @@ class WriteReport:
     # Column -> segments that tasks wrote, which count these files from 0.
     index_segments: Mapping[str, tuple[IndexSegment, ...]]
     findings: tuple[DataFinding, ...]  # nothing may be committed if there are any
+    schemas: tuple[pa.Schema, ...] = ()  # of the files, as in `Snapshot.physical_schemas`
 
     @property
     def keys(self) -> list[str]:
@@ -80,8 +80,12 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     files = _of(report, FILE).drop_columns(["payload"]).sort_by(by_task).combine_chunks()
     statistics = [_from_ipc(item) for item in _payloads(_of(report, STATISTICS).sort_by(by_task))]
     segments = _of(report, SEGMENT)
+    kept = pc.unique(files["column"])
+    files = files.append_column("physical", pc.index_in(files["column"], kept))
+    wide = [set(job.kept_types).difference(json.loads(names)) for names in kept.to_pylist()]
     return WriteReport(
         files=_files(files, statistics, job, by_label=not segments.num_rows),
+        schemas=tuple(job.widened(columns).file_schema for columns in wide),
         index_values=_index_values(_of(report, INDEX), files, job),
         index_segments=_index_segments(segments, files, job),
         findings=_findings(_of(report, FINDING)),
@@ -101,7 +105,7 @@ def _files(
     report: pa.Table, statistics: Sequence[pa.Table], job: WriteJob, *, by_label: bool
 ) -> pa.Table:
     """The table of files; files of a task follow each other where segments count them."""
-    bounds = pa.concat_tables(statistics).combine_chunks() if statistics else None
+    bounds = concat_files(statistics).combine_chunks() if statistics else None
     if by_label:
         order = pc.sort_indices(report, [("label", "ascending")])
         report, bounds = report.take(order), bounds.take(order) if bounds is not None else None
@@ -109,9 +113,8 @@ def _files(
     partitions = pa.table({})
     if job.partition_keys:
         partitions = partition_table(labels.to_pylist(), job.partition_keys, job.schema)
-    names = ("rows", "bytes", "tail", "tail_digest", "digest", "cells")
+    names = ("rows", "bytes", "physical", "tail", "tail_digest", "digest", "cells")
     columns: dict[str, Any] = {name: report[name].combine_chunks() for name in names}
-    columns["physical"] = np.zeros(len(labels), np.int32)
     columns["commit"] = pa.repeat(job.name, len(labels))
     columns["own"] = pa.repeat(True, len(labels))
     keys = report["key"].combine_chunks()

@@ -7,9 +7,10 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.sorted_batches import sorted_batches
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.type_class import plain_type

@@ -18,7 +18,8 @@ DATA_SUFFIX = ".parquet"
 TABLE = "table"
 INDICES = "indices"
 DELTA_LOG = "_delta_log"
-ICEBERG_METADATA = "metadata"
+# Folders of Iceberg tables, and of their metadata. Earlier versions had these next to the data.
+ICEBERG, METADATA = "iceberg", "metadata"
 
 
 def document_key(uuid: str) -> str:

@@ -15,8 +15,9 @@ from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
     DELTA_LOG,
-    ICEBERG_METADATA,
+    ICEBERG,
     INDICES,
+    METADATA,
     TABLE,
     common_metadata_key,
     document_key,
@@ -242,7 +243,7 @@ def _objects(
 
 def _is_iceberg(uuid: str, key: str) -> bool:
     """Whether a file belongs to a published Iceberg table, which may be in a table's folder."""
-    of_iceberg = key.startswith(f"{uuid}/{ICEBERG_METADATA}/")
+    of_iceberg = key.startswith((f"{uuid}/{ICEBERG}/{METADATA}/", f"{uuid}/{METADATA}/"))
     return of_iceberg and key.endswith((".metadata.json", ".avro", "/version-hint.text"))
 
 

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError
 from ktk_engine.files import task_values
-from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.index_place import IndexPlace
-from ktk_engine.files.physical_schemas import stored_schema
+from ktk_engine.files.physical_schemas import kept_types, stored_schema
 from ktk_engine.files.task_values import SegmentPlace
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
@@ -166,11 +166,13 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
     base, store = compaction.snapshot, compaction.state.store
     dealt = in_spark and not base.partition_keys
     row_group_rows = min(WriteJob.row_group_rows, compaction.rows_per_file)
+    schema = stored_schema(store, FooterCache(), base, compaction.files)
     return WriteJob(
         store=store,
         uuid=base.uuid,
         commit=commit_id,
-        schema=stored_schema(store, FooterCache(), base, compaction.files),
+        schema=schema,
+        kept_types=kept_types(base, compaction.files, schema),
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
         clustered_by=base.clustered_by,
@@ -190,13 +192,12 @@ def _extension(
 ) -> AppendedFiles:
     """The change that replaces the old files by the new ones."""
     base = compaction.snapshot
-    stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
     addition = Snapshot(
         uuid=base.uuid,
         schema=base.schema,
         partition_keys=base.partition_keys,
         file_table=report.files,
-        physical_schemas=(stored,),
+        physical_schemas=report.schemas,
     )
     mode = WriteMode("files", compaction.files, verb="compact")
     return AppendedFiles(place, mode, base, addition, report)

@@ -13,6 +13,7 @@ from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.others.describe_files import describe_files
+from ktk_engine.files.physical_schemas import widest_types
 from ktk_engine.formatting import counted, size
 from ktk_engine.log.state import State
 from ktk_engine.maintain.compact_indices import to_compact
@@ -21,6 +22,8 @@ from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.store_segments import is_scattered
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import plain_type
 
 # One task of Spark reads this much at once (spark.sql.files.maxPartitionBytes): larger files are
 # split again, smaller ones cost an opening each.
@@ -137,9 +140,11 @@ def find_compaction(
         overlaid = overlaid_files(snapshot, within)
     small = pc.less(files["bytes"], target_bytes // 2).combine_chunks()
     groups = partition_groups(snapshot, within)
-    ripe = _ripe(groups, pc.or_(small, overlaid), least)
-    if not snapshot.dimension_columns:
-        ripe = pc.and_(ripe, small)
+    ripe, other = _ripe(groups, pc.or_(small, overlaid), least), _of_other_types(snapshot)
+    if snapshot.dimension_columns:
+        ripe = pc.or_(ripe, _ripe(groups, other, 1))
+    else:
+        ripe = pc.or_(pc.and_(ripe, small), other)
     # In a cube, all files of the partition: files of two commits would be overlaid.
     return Compaction(
         state,
@@ -148,6 +153,23 @@ def find_compaction(
         pc.sum(pc.and_(ripe, overlaid)).as_py() or 0,
         target_bytes,
     )
+
+
+def _of_other_types(snapshot: Snapshot) -> pa.Array:
+    """The files with narrower types than others, of a dataset that is published in other formats.
+
+    Readers differ in what they widen.
+    """
+    at = snapshot.file_column("physical").combine_chunks()
+    used = pc.unique(at).to_pylist() if snapshot.published_as else []
+    widest = widest_types(snapshot, used)
+
+    def is_other(field: pa.Field) -> bool:
+        t = widest.get(field.name, field.type)
+        return plain_type(t) != plain_type(field.type) and mismatch(t, field.type) is None
+
+    other = [place for place in used if any(map(is_other, snapshot.physical_schemas[place]))]
+    return pc.is_in(at, value_set=pa.array(other, at.type))
 
 
 def _ripe(groups: pa.Array, counted: pa.Array, least: int) -> pa.Array:

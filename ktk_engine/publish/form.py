@@ -66,6 +66,10 @@ class NextVersion(Protocol):
     def version(self) -> int:
         """Its number."""
 
+    @property
+    def note(self) -> str:
+        """What people should know of the change, when it is made; empty if nothing."""
+
     def put(self) -> None:
         """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""
 

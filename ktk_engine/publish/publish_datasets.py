@@ -40,7 +40,8 @@ class Published:
     """How a dataset is published in one format."""
 
     dataset: str  # id within the cube, or the table's name
-    uuid: str  # also the folder of the Delta or Iceberg table
+    uuid: str
+    folder: str  # key of the folder of the Delta or Iceberg table
     format: str  # `delta` or `iceberg`
     version: int  # the committed version
     format_version: int  # of the Delta log or Iceberg metadata; -1 if there is none
@@ -224,7 +225,8 @@ def _published(
 ) -> Published:
     entry = state.datasets[uuid].entry
     version, dataset = entry.version if entry else 0, state.scope.dataset_id(uuid)
-    return Published(dataset, uuid, form.name, version, format_version, problem)
+    folder = form.folder(uuid).rpartition("/")[0]
+    return Published(dataset, uuid, folder, form.name, version, format_version, problem)
 
 
 def _is_new(state: State, uuid: str, formats: Collection[str]) -> bool:

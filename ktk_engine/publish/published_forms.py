@@ -6,11 +6,12 @@ See docs/design/files-and-commits.md, Published forms.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
-from ktk_engine.errors import KtkError, ObjectExistsError, PublishError
+from ktk_engine.errors import KtkError, ObjectExistsError, PublishError, PublishWarning
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.publish.delta.delta_form import DELTA
@@ -113,6 +114,8 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
             wanted.take_back()
             continue
         wanted.settle()
+        if wanted.note:
+            warnings.warn(f"{uuid}: {wanted.note}", PublishWarning, stacklevel=2)
         return wanted.version
     again = Remedy.on("publish", *cube_and_dataset(uuid))
     raise PublishError(Message(f"its {form.record} keeps changing. Run later: ", again))

@@ -16,7 +16,13 @@ from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import PublishError
 from ktk_engine.formatting import counted
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, NULLS_PREFIX, Snapshot
+from ktk_engine.snapshot.snapshot import (
+    MAXIMUM_PREFIX,
+    NANS_PREFIX,
+    NULLS_PREFIX,
+    Snapshot,
+    is_own,
+)
 from ktk_engine.types.type_class import class_name, is_nested, unwrap
 
 # Types that Delta and Iceberg call by the same names.
@@ -36,6 +42,10 @@ PLAIN_TYPES = (
 
 class Inexpressible(Exception):
     """Why a column cannot be published."""
+
+    def __init__(self, *parts: object) -> None:
+        self.message = Message(*parts)
+        super().__init__(self.message)
 
 
 def names_alike(names: Iterable[str], title: str) -> Iterator[str]:
@@ -81,6 +91,32 @@ def counted_columns(snapshot: Snapshot, most: int) -> list[str]:
     return sorted(found, key=lambda name: name not in dimensions)[:most]
 
 
+def null_counts(snapshot: Snapshot, name: str) -> pa.Array:
+    """How many nulls of a column each file holds: all its rows, if it lacks the column."""
+    at = snapshot.file_column("physical").combine_chunks()
+    lacking = [n for n, s in enumerate(snapshot.physical_schemas) if name not in s.names]
+    lacks = pc.is_in(at, value_set=pa.array(lacking, at.type))
+    known = _of_files(snapshot, NULLS_PREFIX + name)
+    return pc.if_else(lacks, snapshot.file_column("rows").combine_chunks(), known)
+
+
+def nan_counts(snapshot: Snapshot, name: str) -> pa.Array:
+    """How many NaN of a column of floats each file holds; null where that is not recorded."""
+    return _of_files(snapshot, NANS_PREFIX + name)
+
+
+def bounds_of_files(snapshot: Snapshot, prefix: str, name: str) -> pa.Array:
+    """The smallest or largest value of a column in each file; null where it proves nothing.
+
+    Other programs may have cut theirs, and engines order NaN in their own ways.
+    """
+    trusted, found = is_own(snapshot.file_table), _of_files(snapshot, prefix + name)
+    if pat.is_floating(found.type):
+        without_nan = pc.fill_null(pc.equal(nan_counts(snapshot, name), 0), False)
+        trusted = pc.and_(trusted, without_nan)
+    return pc.if_else(trusted, found, pa.scalar(None, found.type))
+
+
 def stored_types(schemas: Iterable[pa.Schema], field: pa.Field) -> list[pa.DataType]:
     """The types that files have for a column; none if no file has it.
 
@@ -116,13 +152,11 @@ def in_other_unit(t: pa.DataType, title: str) -> Inexpressible:
     )
 
 
-def different_types(stored: Iterable[pa.DataType]) -> Inexpressible:
+def different_types(snapshot: Snapshot, stored: Iterable[pa.DataType]) -> Inexpressible:
     """The reason why files of several types cannot be one column."""
     types = ", ".join(sorted(str(t) for t in stored))
-    return Inexpressible(
-        f"files hold different types, {types}. Rewrite them with one: give the column a "
-        "data_type, and rebuild the dataset"
-    )
+    again = Remedy.on("compact", *cube_and_dataset(snapshot.uuid))
+    return Inexpressible(f"files hold different types, {types}. Give them one: ", again)
 
 
 def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -> None:
@@ -134,9 +168,9 @@ def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -
     if not any(pat.is_uint32(unwrap(t)) for t in stored):
         return
     limit = 2**31
-    largest = _of_files(snapshot, MAXIMUM_PREFIX + name)
-    rows, nulls = _of_files(snapshot, "rows"), _of_files(snapshot, NULLS_PREFIX + name)
-    for top, count, empty in zip(largest, rows, nulls, strict=True):
+    names = (MAXIMUM_PREFIX + name, "rows", NULLS_PREFIX + name)
+    known = (_of_files(snapshot, column).to_pylist() for column in names)
+    for top, count, empty in zip(*known, strict=True):
         if top is None and (empty is None or empty != count):
             raise Inexpressible(
                 "the largest of its unsigned numbers is unknown. Rebuild the dataset, or store "
@@ -149,8 +183,8 @@ def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -
             )
 
 
-def _of_files(snapshot: Snapshot, column: str) -> list[int | None]:
+def _of_files(snapshot: Snapshot, column: str) -> pa.Array:
+    """A column of the table of files; unknown for all of them if it has none."""
     if column not in snapshot.file_table.column_names:
-        return [None] * snapshot.file_table.num_rows
-    found: list[int | None] = snapshot.file_column(column).to_pylist()
-    return found
+        return pa.nulls(snapshot.file_table.num_rows, pa.int64())
+    return snapshot.file_column(column).combine_chunks()

@@ -25,6 +25,7 @@ from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
+from ktk_engine.types.type_class import plain_type
 
 FILE_FIELDS = (
     pa.field("position", pa.int64()),
@@ -44,6 +45,8 @@ FILE_FIELDS = (
     pa.field("own", pa.bool_()),
 )
 MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = "min.", "max.", "nulls."
+NANS_PREFIX = "nans."  # of floats, whose bounds leave NaN out; older versions recorded none
+_STATISTICS = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX, NANS_PREFIX)
 # Property: the formats in which every commit is published.
 PUBLISH = "publish"
 # Property: no documents are written for Kartothek; in a cube, the seed dataset has it.
@@ -72,8 +75,8 @@ class Snapshot:
     schema: pa.Schema  # normalised types, in the order of SQL
     partition_keys: tuple[str, ...]  # the columns by which files are laid out
     # One row per file, decoded on demand: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`,
-    # `max.<column>` and `nulls.<column>`. Ordered by position, which decides the overlay. Null
-    # means unknown.
+    # `max.<column>`, `nulls.<column>` and `nans.<column>`. Ordered by position, which decides the
+    # overlay. Null means unknown.
     file_table: FileTable
     # column -> key of its index file, if it has one
     indices: Mapping[str, str] = field(default_factory=dict)
@@ -270,8 +273,7 @@ class Snapshot:
 
     def opened(self, kept: pa.BooleanArray | None = None) -> pa.Table:
         """What opening files needs: all columns of `files` but statistics; None means all files."""
-        statistics = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
-        names = [n for n in self.file_table.column_names if not n.startswith(statistics)]
+        names = [n for n in self.file_table.column_names if not n.startswith(_STATISTICS)]
         if kept is None:
             return self.file_table.select(names)
         return some_files(self.file_table, kept, names)
@@ -315,8 +317,8 @@ class Snapshot:
 
 def _bounds_of_others(names: Iterable[str], schema: pa.Schema) -> list[str]:
     """Columns of a table of files that describe columns a schema does not have."""
-    bounds, stay = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX), set(schema.names)
-    return [n for n in names if n.startswith(bounds) and n.partition(".")[2] not in stay]
+    stay = set(schema.names)
+    return [n for n in names if n.startswith(_STATISTICS) and n.partition(".")[2] not in stay]
 
 
 def changed_files(before: Snapshot | None, after: Snapshot) -> tuple[pa.Table, pa.Table]:
@@ -369,8 +371,15 @@ def files_table(
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Concatenate tables of files; statistics that one lacks become unknown."""
-    return pa.concat_tables(tables, promote_options="permissive")
+    """Concatenate tables of files; statistics that one lacks become unknown.
+
+    Bounds of earlier versions may have another name of UTC.
+    """
+    plain = (
+        table.cast(pa.schema([f.with_type(plain_type(f.type)) for f in table.schema]))
+        for table in tables
+    )
+    return pa.concat_tables(plain, promote_options="permissive")
 
 
 def digests_of(files: pa.Table) -> list[FileDigest | None]:

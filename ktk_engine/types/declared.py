@@ -17,7 +17,13 @@ from ktk_engine.types.did_you_mean import nearest_name
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.suggestion import cast_of, cast_to, renamed
-from ktk_engine.types.type_class import class_problem, is_list, plain_type, unwrap
+from ktk_engine.types.type_class import (
+    canonical_zone,
+    class_problem,
+    is_list,
+    plain_type,
+    unwrap,
+)
 
 _Settle = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 
@@ -83,8 +89,8 @@ def stored_type(t: pa.DataType) -> pa.DataType:
     """Give the type in files for a declared one.
 
     It is the same, with microseconds for nanoseconds (decision 7), date32 for date64 (decision 10),
-    and otherwise the `plain_type`, except for dictionaries of text and bytes, which Parquet keeps;
-    at any depth.
+    `UTC` for its other names, and otherwise the `plain_type`, except for dictionaries of text and
+    bytes, which Parquet keeps; at any depth.
     """
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
@@ -92,8 +98,8 @@ def stored_type(t: pa.DataType) -> pa.DataType:
         return pa.dictionary(t.index_type, values, t.ordered) if plain else values
     if not t.equals(unwrap(t)):
         return stored_type(unwrap(t))
-    if pat.is_timestamp(t) and t.unit == "ns":
-        return pa.timestamp("us", t.tz)
+    if pat.is_timestamp(t):
+        return pa.timestamp("us" if t.unit == "ns" else t.unit, canonical_zone(t.tz))
     if pat.is_time64(t):
         return pa.time64("us")
     if pat.is_date64(t):

@@ -31,7 +31,9 @@ _REMEMBERED = 4096
 _UTC = frozenset(
     (
         *("UTC", "UCT", "Universal", "Zulu", "Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu"),
-        *("utc", "Z", "z", "+00:00", "-00:00", "+0000", "+00"),
+        *("GMT", "GMT0", "GMT+0", "GMT-0", "Greenwich"),
+        *("Etc/GMT", "Etc/GMT0", "Etc/GMT+0", "Etc/GMT-0", "Etc/Greenwich"),
+        *("utc", "Z", "z", "+00:00", "-00:00", "+0000", "-0000", "+00", "-00"),
     )
 )
 
@@ -97,12 +99,14 @@ def unwrap(t: pa.DataType) -> pa.DataType:
 def plain_type(t: pa.DataType) -> pa.DataType:
     """Strip layouts that few kernels of Arrow support, at any depth.
 
-    These are encodings as in `unwrap`, views, and decimals of 32 and 64 bits.
+    These are encodings as in `unwrap`, views, decimals of 32 and 64 bits, and other names of UTC.
     """
     if not t.equals(unwrap(t)):
         return plain_type(unwrap(t))
     if pat.is_decimal(t) and t.bit_width < pa.decimal128(1).bit_width:
         return pa.decimal128(t.precision, t.scale)
+    if pat.is_timestamp(t):
+        return pa.timestamp(t.unit, canonical_zone(t.tz))
     if pat.is_string_view(t):
         return pa.string()
     if pat.is_binary_view(t):
@@ -210,7 +214,7 @@ def storage_problem(t: pa.DataType) -> str | None:
         return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)
-    if pat.is_timestamp(t) and t.tz is not None and not _is_zone(t.tz):
+    if pat.is_timestamp(t) and t.tz is not None and not _is_zone(canonical_zone(t.tz)):
         return f"{t} cannot be stored: Python knows no such time zone"
     return None
 
@@ -274,7 +278,7 @@ def _struct_problem(t: pa.StructType) -> str | None:
     return next((p for p in map(class_problem, (f.type for f in t)) if p), None)
 
 
-def _is_zone(name: str) -> bool:
+def _is_zone(name: str | None) -> bool:
     """Whether Arrow gives Python values in a time zone."""
     try:
         pa.scalar(0, pa.timestamp("us", name)).as_py()
@@ -355,14 +359,14 @@ def _plain_container(t: pa.DataType) -> pa.DataType:
     if pat.is_time(t):
         return pa.time64("us")
     if pat.is_timestamp(t):
-        return pa.timestamp("us", tz=_zone(t.tz))
+        return pa.timestamp("us", tz=canonical_zone(t.tz))
     if _is_binary(t):
         return pa.binary()
     return t
 
 
-def _zone(name: str | None) -> str | None:
-    """The canonical name of a time zone."""
+def canonical_zone(name: str | None) -> str | None:
+    """The canonical name of a time zone: `UTC` for all its names."""
     return "UTC" if name in _UTC else name
 
 
@@ -381,7 +385,7 @@ def _plain_class_name(t: pa.DataType) -> str:
     if pat.is_time(t):
         return "time"
     if pat.is_timestamp(t):
-        return "timestamp" if t.tz is None else f"timestamp[{_zone(t.tz)}]"
+        return "timestamp" if t.tz is None else f"timestamp[{canonical_zone(t.tz)}]"
     if _is_string(t):
         return "string"
     return "binary" if _is_binary(t) else str(t)

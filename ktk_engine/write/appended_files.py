@@ -138,7 +138,9 @@ def _kept(base: Snapshot, gone: pa.Table) -> pa.Table:
 
 def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
     """Put the files of an addition after those that stay; indexes stay as they are."""
-    physical, places = _joined(base.physical_schemas, addition.physical_schemas)
+    stays = gone.num_rows < base.file_table.num_rows
+    known = base.physical_schemas if stays else ()
+    physical, places = _joined(known, addition.physical_schemas)
     added = _renumbered(addition.files, places)
     return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)
 
@@ -147,11 +149,13 @@ def _joined(
     known: Sequence[pa.Schema], new: Sequence[pa.Schema]
 ) -> tuple[tuple[pa.Schema, ...], list[int]]:
     """Append new physical schemas once each; also gives the place of each."""
-    joined = list(known)
+    joined, places = list(known), []
     for schema in new:
-        if schema not in joined:
+        same = (n for n, s in enumerate(joined) if s.equals(schema, check_metadata=True))
+        places.append(next(same, len(joined)))
+        if places[-1] == len(joined):
             joined.append(schema)
-    return tuple(joined), [joined.index(schema) for schema in new]
+    return tuple(joined), places
 
 
 def _renumbered(files: pa.Table, places: Sequence[int]) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.files.write_table import write_table
 from ktk_engine.gate.constraint import Constraint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.user_metadata import is_of_a_build
 from ktk_engine.errors import DataError
 from ktk_engine.files import task_values
-from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.index_place import IndexPlace, pairs_of_report
+from ktk_engine.files.physical_schemas import kept_types
 from ktk_engine.files.task_values import SegmentPlace
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import DataFinding, WriteReport
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.formatting import counted
@@ -136,6 +137,7 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
         uuid=target.uuid,
         commit=commit_id,
         schema=_physical(target, write.gate),
+        kept_types=_kept_types(write),
         partition_keys=target.partition_by,
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
         clustered_by=target.clustered_by,
@@ -164,20 +166,28 @@ def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
     )
 
 
+def _kept_types(write: CheckedWrite) -> Mapping[str, pa.DataType]:
+    """The types of columns in files that stay, where those of the rows are others."""
+    mode, base = write.mode, write.base
+    if mode is None or base is None or mode.mode == "nothing":
+        return {}
+    gone = mode.replaced if mode.mode == "files" else None
+    return kept_types(base, gone, _physical(write.target, write.gate))
+
+
 def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
     """Describe the new files as a dataset of their own, without indexes."""
     target, now = write.target, job.store.now()
     metadata = {**target.metadata, "creation_time": now.replace(tzinfo=None).isoformat()}
     if target.cube:
         metadata |= _cube_metadata(target, write.gate)
-    data = [field for field in job.schema if field.name not in target.partition_by]
     return Snapshot(
         uuid=target.uuid,
         schema=write.gate.committed,
         partition_keys=target.partition_by,
         file_table=report.files,
         metadata=metadata,
-        physical_schemas=(pa.schema(data),),
+        physical_schemas=report.schemas,
         properties={
             "dimension_columns": list(target.dimension_columns),
             "clustered_by": list(target.clustered_by),

@@ -92,4 +92,29 @@ class TestPublish:
         assert len(self.read(project, "wide", "pyiceberg")) == 2
         write_file(WIDE.replace("cluster_by=none", "publish='none'"), "models", "wide.sql")
         run_dbt(["run", "-s", "wide"])
-        assert store_of(project).list_names("wide/metadata") == []
+        assert store_of(project).list_names("wide/iceberg/metadata") == []
+
+
+class TestTypesOfLiterals:
+    """The types of literals change from run to run: 10.25 is decimal(4,2), 2.50 decimal(3,2)."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "prices.sql": """{{ config(materialized='incremental', publish=['delta', 'iceberg'],
+                    unique_key='k', auto_compact=0) }}
+                {% if is_incremental() %} select 2 as k, 2.50 as price, 1 as n, array(1) as l
+                union all select 3, 2.50, 1, array(1)
+                {% else %} select 1 as k, 10.25 as price, 1L as n, array(1L) as l
+                union all select 2, 10.25, 1L, array(1L) {% endif %}"""
+        }
+
+    def test_every_run_is_published(self, project):
+        for _ in range(3):
+            _, log = run_dbt_and_capture(["run"])
+            assert "not published" not in log and "hold different types" not in log
+        root = store_of(project).uri("prices").removeprefix("file://")
+        for name, read in READERS.items():
+            found = read(root)
+            assert sorted(found["k"].to_pylist()) == [1, 2, 3], name
+            assert sorted(map(str, found["price"].to_pylist())) == ["10.25", "2.50", "2.50"], name

@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from ktk_engine.files.file_writer import WriteJob  # deep: files of any layout
+from ktk_engine.files.write_job import WriteJob  # deep: files of any layout
 from ktk_engine.spark.client.classic import size_in_bytes
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame

@@ -119,7 +119,7 @@ def _show(store: ObjectStore, found: list[Published]) -> None:
     table = make_table(columns, ["version", "its version"])
     for item in found:
         known = str(item.format_version) if item.format_version >= 0 else "-"
-        table.add_row(item.dataset, item.format, store.uri(item.uuid), str(item.version), known)
+        table.add_row(item.dataset, item.format, store.uri(item.folder), str(item.version), known)
     console = make_console()
     print_table(console, table)
     for item in found:

@@ -9,6 +9,7 @@ import json
 import uuid as uuids
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -31,7 +32,7 @@ from ktk_engine.publish.delta.delta_log import (
     still_ends_with,
 )
 from ktk_engine.publish.delta.delta_schema import delta_schema, has_ntz
-from ktk_engine.publish.delta.file_actions import add_actions, relative_path
+from ktk_engine.publish.delta.file_actions import Statistics, add_actions, relative_path
 from ktk_engine.publish.form import Present, Wanted
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -40,8 +41,11 @@ from ktk_engine.store.interface import ObjectStore
 _CHECKPOINT_EVERY = 20
 _LARGEST_ENTRY = 10_000  # actions; readers parse an entry again and again
 _NTZ_FEATURE = "timestampNtz"
+# No writer knows it, so none writes to a table that follows this library's log. Readers ignore it.
+_OURS = "dbtKtk"
 # This library's clean-up deletes files: it knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
+_BOUNDED = "delta.dataSkippingStatsColumns"
 
 
 class DeltaForm:
@@ -67,11 +71,11 @@ class DeltaForm:
     def next_version(self, wanted: Wanted, present: Present) -> DeltaVersion | None:
         """See `Form.next_version`."""
         assert isinstance(present, DeltaState)
-        table = DeltaTable.of(wanted)
-        actions = list(table.changes(present))
+        table = DeltaTable.of(wanted, present)
+        actions = list(table.changes())
         if not actions:
             return None
-        return DeltaVersion(wanted, present, table, actions, present.version + 1)
+        return DeltaVersion(wanted, present, table, actions)
 
     def check(self, store: ObjectStore, snapshot: Snapshot) -> None:
         """See `Form.check`."""
@@ -83,15 +87,19 @@ class DeltaForm:
     def difference(self, wanted: Wanted, present: Present) -> str:
         """See `Form.difference`."""
         assert isinstance(present, DeltaState)
-        table = DeltaTable.of(wanted)
-        gained, lost = table.difference(present)
+        table = DeltaTable.of(wanted, present)
+        gained, lost = table.difference
         if gained or lost:
             return (
                 f"another program changed its Delta log: {counted(len(lost), 'file')} too many, "
                 f"{counted(len(gained), 'file')} missing"
             )
-        changed = any("txn" not in action for action in table.changes(present))
-        return "another program changed columns or settings in its Delta log" if changed else ""
+        if any("txn" not in action for action in table.changes()):
+            return (
+                "another program changed columns or settings in its Delta log, or an earlier "
+                "version of this library wrote it"
+            )
+        return ""
 
     def verify_with_library(self, wanted: Wanted) -> str:
         """See `Form.verify_with_library`."""
@@ -113,7 +121,22 @@ class DeltaVersion:
     present: DeltaState
     table: DeltaTable
     actions: list[Mapping[str, Any]]
-    version: int
+
+    @property
+    def version(self) -> int:
+        """See `NextVersion.version`."""
+        return self.present.version + 1
+
+    @property
+    def note(self) -> str:
+        """See `NextVersion.note`."""
+        if self.present.commit or self.present.broken or self.present.version < 0:
+            return ""
+        lost = counted(len(self.table.difference[1]), "file")
+        return (
+            f"Another program wrote version {self.present.version} of the Delta log. That is taken "
+            f"back, with the rows of {lost} that it added"
+        )
 
     @property
     def _uuid(self) -> str:
@@ -134,9 +157,8 @@ class DeltaVersion:
 
     def settle(self) -> None:
         """See `NextVersion.settle`."""
-        due = (self.version + 1) % _CHECKPOINT_EVERY == 0 or len(self.actions) > _LARGEST_ENTRY
-        if self.present.broken or due:
-            whole = list(self.table.whole(self.present))
+        if self.present.broken or self.table.is_due or len(self.actions) > _LARGEST_ENTRY:
+            whole = list(self.table.whole())
             put_checkpoint(self.wanted.store, self._uuid, self.version, whole)
 
 
@@ -148,31 +170,90 @@ class DeltaTable:
     entry: DatasetEntry
     fields: list[dict[str, Any]]  # of Delta's schema
     time: int  # now, in milliseconds since 1970
+    present: DeltaState  # what its log says
 
     @classmethod
-    def of(cls, wanted: Wanted) -> DeltaTable:
+    def of(cls, wanted: Wanted, present: DeltaState) -> DeltaTable:
         """Describe a dataset; raises a `PublishError` if Delta readers would see other rows."""
         check_cells(wanted.snapshot)
         fields, time = delta_schema(wanted.snapshot), int(wanted.now.timestamp() * 1000)
-        return cls(wanted.snapshot, wanted.entry, fields, time)
+        return cls(wanted.snapshot, wanted.entry, fields, time, present)
 
-    def difference(self, present: DeltaState) -> tuple[list[str], list[tuple[str, str]]]:
-        """The files that a log lacks, and those that it should not have."""
+    @cached_property
+    def difference(self) -> tuple[list[str], list[tuple[str, str]]]:
+        """The files that the log lacks, and those that it should not have."""
         keys = self.snapshot.file_column("key").to_pylist()
         wanted = {(relative_path(self.snapshot.uuid, key), ""): key for key in keys}
-        gained = [key for file, key in wanted.items() if file not in present.files]
-        return gained, [file for file in present.files if file not in wanted]
+        gained = [key for file, key in wanted.items() if file not in self.present.files]
+        return gained, [file for file in self.present.files if file not in wanted]
 
-    def changes(self, present: DeltaState) -> Iterator[Mapping[str, Any]]:
-        """The actions that lead from a log's state to this version; none if it says the same."""
-        gained, lost = self.difference(present)
-        metadata, protocol = self.metadata(present), self.protocol(present)
-        if protocol != present.protocol:
-            yield {"protocol": protocol}
-        if not _same(metadata, present.metadata):
-            yield {"metaData": metadata}
-        published = (present.published, present.commit) == (self.entry.version, self.entry.commit)
-        if gained or lost or not published or present.broken:
+    @property
+    def is_due(self) -> bool:
+        """Whether a checkpoint follows."""
+        return (self.present.version + 2) % _CHECKPOINT_EVERY == 0
+
+    @cached_property
+    def _schema(self) -> str:
+        return json.dumps({"type": "struct", "fields": self.fields}, ensure_ascii=False)
+
+    @cached_property
+    def _known_bounded(self) -> str | None:
+        """The columns that the log says all its files have bounds of.
+
+        None if it does not, or if another program wrote it.
+        """
+        said = self.present.metadata.get("configuration") or {}
+        return said.get(_BOUNDED) if self.present.commit else None
+
+    @cached_property
+    def _is_published(self) -> bool:
+        mark = self.entry.version, self.entry.commit
+        return (self.present.published, self.present.commit) == mark
+
+    @cached_property
+    def _is_anew(self) -> bool:
+        """Whether all files are added, with statistics that the log lacks.
+
+        They are of an earlier version, or more columns have all bounds by now. That is looked for
+        where columns change, and where a checkpoint lists all files in any case.
+        """
+        known, count = self._known_bounded, self.snapshot.file_table.num_rows
+        if known is None:
+            return True
+        looks = self.is_due or self._schema != self.present.metadata.get("schemaString")
+        if self._is_published or not looks or count > _LARGEST_ENTRY:
+            return False
+        return not set(Statistics.of(self.snapshot).bounded) <= set(known.split(","))
+
+    @cached_property
+    def _added(self) -> Snapshot:
+        if self._is_anew:
+            return self.snapshot
+        gained = pa.array(self.difference[0], pa.string())
+        kept = pc.is_in(self.snapshot.file_column("key"), value_set=gained)
+        return self.snapshot.of_files(kept.combine_chunks())
+
+    @cached_property
+    def _statistics(self) -> Statistics:
+        return Statistics.of(self._added)
+
+    @cached_property
+    def _bounded(self) -> str:
+        """The columns that all files have bounds of, as the log says."""
+        names, known = self._statistics.bounded, self._known_bounded
+        stay = self.snapshot.file_table.num_rows - self._added.file_table.num_rows
+        if known is not None and stay:
+            names = [name for name in names if name in known.split(",")]
+        return ",".join(names)
+
+    def changes(self) -> Iterator[Mapping[str, Any]]:
+        """The actions that lead from the log's state to this version; none if it says the same."""
+        present, (gained, lost) = self.present, self.difference
+        if self.protocol != {k: v for k, v in present.protocol.items() if v is not None}:
+            yield {"protocol": self.protocol}
+        if not _same(self.metadata, present.metadata):
+            yield {"metaData": self.metadata}
+        if gained or lost or not self._is_published or present.broken:
             yield self._transaction()
         for path, vector in lost:
             remove: dict[str, Any] = {
@@ -183,15 +264,13 @@ class DeltaTable:
             if vector:
                 remove["deletionVector"] = present.files[path, vector]
             yield {"remove": remove}
-        kept = pc.is_in(self.snapshot.file_column("key"), value_set=pa.array(gained, pa.string()))
-        added = self.snapshot.of_files(kept.combine_chunks())
-        for action in add_actions(added, self.time):
-            yield {"add": action}
+        for action in add_actions(self._added, self.time, self._statistics):
+            yield {"add": {**action, "dataChange": (action["path"], "") not in present.files}}
 
-    def whole(self, present: DeltaState) -> Iterator[Mapping[str, Any]]:
+    def whole(self) -> Iterator[Mapping[str, Any]]:
         """All actions of this version, for a reader without earlier state."""
-        yield {"protocol": self.protocol(present)}
-        yield {"metaData": self.metadata(present)}
+        yield {"protocol": self.protocol}
+        yield {"metaData": self.metadata}
         yield self._transaction()
         for action in add_actions(self.snapshot, self.time):
             yield {"add": {**action, "dataChange": False}}
@@ -209,36 +288,38 @@ class DeltaTable:
             }
         }
 
-    def metadata(self, present: DeltaState) -> dict[str, Any]:
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
         """The metaData action; a log that has an id keeps it."""
-        known = present.metadata
+        known = self.present.metadata
         return {
             "id": known.get("id") or str(uuids.uuid4()),
             "name": self.snapshot.uuid,
             "description": self.snapshot.comments.relation or None,
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps(
-                {"type": "struct", "fields": self.fields}, ensure_ascii=False
-            ),
+            "schemaString": self._schema,
             "partitionColumns": list(self.snapshot.partition_keys),
-            "configuration": _CONFIGURATION,
+            "configuration": {**_CONFIGURATION, _BOUNDED: self._bounded},
             "createdTime": known.get("createdTime") or self.time,
         }
 
-    def protocol(self, present: DeltaState) -> Mapping[str, Any]:
-        """The protocol that a reader must support; never less than the log requires already."""
-        known = present.protocol
-        features = set(known.get("writerFeatures") or ())
-        if not any(has_ntz(field["type"]) for field in self.fields):
-            return known or {"minReaderVersion": 1, "minWriterVersion": 2}
-        if _NTZ_FEATURE in features:
-            return known
-        reading = set(known.get("readerFeatures") or ())
+    @cached_property
+    def protocol(self) -> Mapping[str, Any]:
+        """What a reader must support, and a writer; never less than the log requires already."""
+        known = self.present.protocol
+        reading, writing = (
+            set(known.get(name) or ()) for name in ("readerFeatures", "writerFeatures")
+        )
+        writing.add(_OURS)
+        if any(has_ntz(field["type"]) for field in self.fields):
+            reading.add(_NTZ_FEATURE)
+            writing.add(_NTZ_FEATURE)
+        least = max(known.get("minReaderVersion", 1), 3 if reading else 1)
         return {
-            "minReaderVersion": 3,
+            "minReaderVersion": least,
             "minWriterVersion": 7,
-            "readerFeatures": sorted(reading | {_NTZ_FEATURE}),
-            "writerFeatures": sorted(features | {_NTZ_FEATURE}),
+            **({"readerFeatures": sorted(reading)} if least == 3 else {}),
+            "writerFeatures": sorted(writing),
         }
 
     def _transaction(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import PublishError
+from ktk_engine.messages import Message, joined
 from ktk_engine.publish.stored_types import (
     PLAIN_TYPES,
     Inexpressible,
@@ -39,13 +40,14 @@ def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
     Raises a `PublishError` that names all columns that Delta has no type or name for, or whose
     values some readers would misread.
     """
-    fields, problems = [], _name_problems(snapshot.schema.names)
+    fields: list[dict[str, Any]] = []
+    problems: list[str] = _name_problems(snapshot.schema.names)
     schemas, comments = schemas_in_use(snapshot), snapshot.comments.columns
     for field in snapshot.schema:
         try:
             found = _column_type(snapshot, schemas, field)
         except Inexpressible as reason:
-            problems.append(f"column {field.name}: {reason}")
+            problems.append(Message(f"column {field.name}: ", reason))
             continue
         comment = comments.get(field.name)
         fields.append(
@@ -57,7 +59,7 @@ def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
             }
         )
     if problems:
-        raise PublishError("; ".join(problems))
+        raise PublishError(joined("; ", problems))
     return fields
 
 
@@ -94,7 +96,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
     if all(kind in _OF_32_BITS for kind in kinds):
         return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # these look the same in files
     if any(kind != kinds[0] for kind in kinds):
-        raise different_types(stored)
+        raise different_types(snapshot, stored)
     refuse_large(snapshot, name, stored)
     return kinds[0]
 

@@ -1,7 +1,8 @@
-"""Ids of Iceberg's fields: a column keeps its id while its name and its kind of type stay.
+"""The fields of an Iceberg table: their ids in files and by name, and how they change.
 
-Files have no ids, so a mapping gives them to the names in files. Partition specs name columns by
-their ids, and their own fields have ids, too.
+A field keeps its id while its path and its class stay (`field_id`). Files of earlier versions have
+no ids, so a mapping gives them to the names in files. Partition specs name columns by their ids,
+and their own fields have ids, too.
 """
 
 from __future__ import annotations
@@ -14,70 +15,56 @@ import pyarrow as pa
 
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.iceberg.avro_schemas import avro_name
-from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, parts_of, widest
+from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, Path, widest
+from ktk_engine.types.field_id import field_id, parts_of
 
 Fields: TypeAlias = Iterable[Mapping[str, Any]]
 Mapped: TypeAlias = dict[str, Any]  # a field's id, its name in files, and its fields
 _PARTS = ("element", "key", "value")
 
 
-class FieldIds:
-    """Gives ids to fields, and keeps those of an earlier schema.
+def widened(columns: Fields, known: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Columns in types that are never narrower than known ones, which are named by id."""
+    return [{**column, "type": _widened(column["id"], column["type"], known)} for column in columns]
 
-    `last` is the greatest id ever given. `retyped` says whether a field that stays has a new type.
-    """
 
-    def __init__(self, last: int) -> None:
-        self.last, self.retyped = last, False
-        self._given: set[int] = set()
+def _widened(number: int, kind: IcebergType, known: Mapping[int, str]) -> IcebergType:
+    if isinstance(kind, str):
+        return widest(known.get(number, kind), kind) or kind
+    if kind["type"] == "struct":
+        return {**kind, "fields": widened(kind["fields"], known)}
+    parts = [part for part in _PARTS if part in kind]
+    return {**kind, **{part: _widened(kind[f"{part}-id"], kind[part], known) for part in parts}}
 
-    def of_columns(
-        self, columns: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Give ids to the columns of `iceberg_columns`; `known` are earlier fields, newest last."""
-        before = {field["name"]: field for field in known}
-        found = []
-        for column in columns:
-            old = before.get(column["name"], {})
-            number, kind = self._known(old.get("id"), old.get("type"), column["type"])
-            found.append({"id": number, **column, "type": kind})
-        return found
 
-    def of_files(
-        self, mapping: Iterable[Mapped], named: Iterable[tuple[str, pa.DataType]]
-    ) -> list[Mapped]:
-        """Add the names in files that a mapping lacks: some readers refuse a file with one."""
-        found = {item["names"][0]: item for item in mapping}
-        for name, t in named:
-            if name not in found:
-                self.last += 1
-                found[name] = {"field-id": self.last, "names": [name]}
-            if parts := parts_of(t):
-                fields = self.of_files(found[name].get("fields", ()), parts)
-                found[name] = {**found[name], "fields": fields}
-        return list(found.values())
+def plain_types(fields: Fields) -> dict[int, str]:
+    """The types of all fields of a schema that are not nested, by their ids."""
+    found: dict[int, str] = {}
+    for field in fields:
+        kind = field["type"]
+        if isinstance(kind, str):
+            found[field["id"]] = kind
+        elif kind["type"] == "struct":
+            found |= plain_types(kind["fields"])
+        else:
+            parts = [part for part in _PARTS if part in kind]
+            found |= plain_types({"id": kind[f"{p}-id"], "type": kind[p]} for p in parts)
+    return found
 
-    def _known(
-        self, number: int | None, old: IcebergType | None, new: IcebergType
-    ) -> tuple[int, IcebergType]:
-        """The id and type of a field: the earlier ones if the types are alike."""
-        if number is None or old is None or number in self._given or not _alike(old, new):
-            self.last += 1
-            number, old = self.last, None
-        self._given.add(number)
-        if isinstance(new, str):
-            kind = widest(old, new) if isinstance(old, str) else new
-            self.retyped |= old is not None and kind != old
-            return number, kind or new
-        old = old if isinstance(old, dict) else {}
-        if new["type"] == "struct":
-            return number, {**new, "fields": self.of_columns(new["fields"], old.get("fields", ()))}
-        kind = dict(new)
-        for part in _PARTS:
-            if part in new:
-                known = self._known(old.get(f"{part}-id"), old.get(part), new[part])
-                kind[f"{part}-id"], kind[part] = known
-        return number, kind
+
+def with_names_of_files(
+    mapping: Iterable[Mapped], named: Iterable[tuple[str, pa.Field]], above: Path = ()
+) -> list[Mapped]:
+    """Add the names in files that a mapping lacks: some readers refuse a file with one."""
+    found = {item["names"][0]: item for item in mapping}
+    for name, field in named:
+        path = (*above, name)
+        if name not in found:
+            found[name] = {"field-id": field_id(path, field.type), "names": [name]}
+        if parts := parts_of(field.type):
+            fields = with_names_of_files(found[name].get("fields", ()), parts, path)
+            found[name] = {**found[name], "fields": fields}
+    return list(found.values())
 
 
 def name_mapping(fields: Fields) -> list[Mapped]:
@@ -136,18 +123,16 @@ def has_twins(mapping: Iterable[Mapped]) -> bool:
     return any(len(set(column)) < len(found) for column in zip(*found, strict=True))
 
 
+def greatest_id(mapping: Iterable[Mapped]) -> int:
+    """The greatest id in a mapping."""
+    return max((int(item["field-id"]) for _, item in _with_paths(mapping)), default=0)
+
+
 def _with_paths(mapping: Iterable[Mapped], before: str = "") -> Iterator[tuple[str, Mapped]]:
     for item in mapping:
         path = before + item["names"][0]
         yield path, item
         yield from _with_paths(item.get("fields", ()), f"{path}.")
-
-
-def _alike(old: IcebergType, new: IcebergType) -> bool:
-    """Whether values of one type may stay as they are where the other is expected."""
-    if isinstance(old, str) or isinstance(new, str):
-        return widest(old, new) is not None
-    return bool(old["type"] == new["type"])
 
 
 def fields_with_keys(

@@ -11,14 +11,18 @@ from typing import Any
 from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.manifest import ADDED, Entry, Layout
 from ktk_engine.publish.iceberg.single_values import bounds, plain_values
-from ktk_engine.publish.stored_types import check_measured, counted_columns
+from ktk_engine.publish.stored_types import (
+    bounds_of_files,
+    check_measured,
+    counted_columns,
+    nan_counts,
+    null_counts,
+)
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
-    NULLS_PREFIX,
     PARTITION_PREFIX,
     Snapshot,
-    is_own,
 )
 
 _COUNTED_COLUMNS = 100  # columns with statistics, Iceberg's own default
@@ -47,7 +51,6 @@ def file_entries(
             "record_count": rows,
             "file_size_in_bytes": size,
             "column_sizes": None,
-            "nan_value_counts": None,
             "key_metadata": None,
             "split_offsets": None,
             "equality_ids": None,
@@ -80,39 +83,35 @@ def _partition_values(snapshot: Snapshot, layout: Layout) -> Iterator[dict[str, 
 def _statistics(
     snapshot: Snapshot, fields: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, list[dict[str, Any]] | None]]:
-    """Counts and bounds of the columns of each file.
-
-    Files of other programs get only counts, since readers would trust their bounds.
-    """
-    known, by_name = set(snapshot.file_table.column_names), {f["name"]: f for f in fields}
+    """Counts and bounds of the columns of each file."""
+    by_name = {field["name"]: field for field in fields}
     plain = [by_name[name] for name in counted_columns(snapshot, _COUNTED_COLUMNS)]
-    own, rows = is_own(snapshot.file_table).to_pylist(), snapshot.file_column("rows").to_pylist()
+    rows = snapshot.file_column("rows").to_pylist()
 
-    def of_columns(prefix: str) -> dict[int, list[Any]]:
+    def bounds_of(prefix: str) -> dict[int, list[Any]]:
         found = {}
         for field in plain:
-            if prefix + field["name"] in known:
-                column = snapshot.file_column(prefix + field["name"])
-                found[field["id"]] = (
-                    column.to_pylist()
-                    if prefix == NULLS_PREFIX
-                    else bounds(
-                        field["type"],
-                        plain_values(column, field["type"]),
-                        prefix == MAXIMUM_PREFIX,
-                    )
-                )
+            column, kind = bounds_of_files(snapshot, prefix, field["name"]), field["type"]
+            if column.null_count < len(column):
+                values = plain_values(column, kind)
+                found[field["id"]] = bounds(kind, values, prefix == MAXIMUM_PREFIX)
         return found
 
-    nulls = of_columns(NULLS_PREFIX)
-    lower, upper = of_columns(MINIMUM_PREFIX), of_columns(MAXIMUM_PREFIX)
+    nulls = {f["id"]: null_counts(snapshot, f["name"]).to_pylist() for f in plain}
+    nans = {
+        f["id"]: nan_counts(snapshot, f["name"]).to_pylist()
+        for f in plain
+        if f["type"] in ("float", "double")
+    }
+    lower, upper = bounds_of(MINIMUM_PREFIX), bounds_of(MAXIMUM_PREFIX)
     for row, count in enumerate(rows):
         empty = _pairs(nulls, row)
         yield {
             "null_value_counts": empty,
+            "nan_value_counts": _pairs(nans, row),
             "value_counts": [{"key": item["key"], "value": count} for item in empty or ()] or None,
-            "lower_bounds": _pairs(lower, row) if own[row] else None,
-            "upper_bounds": _pairs(upper, row) if own[row] else None,
+            "lower_bounds": _pairs(lower, row),
+            "upper_bounds": _pairs(upper, row),
         }
 
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.publish.form import Present, Wanted
-from ktk_engine.publish.iceberg.field_ids import FieldIds, fields_with_keys
+from ktk_engine.publish.iceberg.field_ids import fields_with_keys
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     Addresses,
     IcebergState,
@@ -75,8 +75,7 @@ class IcebergForm:
         """See `Form.check`."""
         need_avro()
         check_cells(snapshot)
-        columns = iceberg_columns(snapshot, schemas_in_use(snapshot))
-        fields = FieldIds(0).of_columns(columns, ())
+        fields = iceberg_columns(snapshot, schemas_in_use(snapshot))
         spec, _ = fields_with_keys(snapshot.partition_keys, fields, {})
         layout = Layout({"schema-id": 0, "fields": fields}, 0, spec)
         files = TableFiles(
@@ -118,7 +117,7 @@ ICEBERG = IcebergForm()
 def _files_differ(table: IcebergTable, present: IcebergState) -> str:
     """How the files that the metadata names differ from those of the dataset."""
     addresses, snapshot = table.addresses, table.wanted.snapshot
-    if present.metadata["location"] != addresses.address(snapshot.uuid):
+    if present.metadata["location"] != addresses.location:
         return f"its Iceberg metadata names files in {present.metadata['location']}"
     try:
         listed = list(named_files(addresses, present.snapshot["manifest-list"]))

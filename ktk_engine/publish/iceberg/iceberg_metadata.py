@@ -21,7 +21,7 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
     TokenMismatchError,
 )
-from ktk_engine.format.dataset_key import ICEBERG_METADATA
+from ktk_engine.format.dataset_key import ICEBERG, METADATA
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import check_types
 from ktk_engine.publish.iceberg.field_ids import paths_of
@@ -95,6 +95,7 @@ class Addresses:
 
     store: ObjectStore
     base: str  # ends with a slash
+    location: str  # of the table
 
     @classmethod
     def of(cls, store: ObjectStore, uuid: str, location: object) -> Addresses:
@@ -103,19 +104,20 @@ class Addresses:
         They stay while the location leads to the table's folder here, by whatever links or mounts.
         Otherwise, hosts with different paths to the folder would overwrite each other's addresses.
         """
-        base = store.url.removesuffix("/")
+        base, folder = store.url.removesuffix("/"), table_folder(uuid)
         if not base.startswith(_LOCAL):
-            return cls(store, f"{base}/")
+            return cls(store, f"{base}/", f"{base}/{folder}")
         opened, named = urllib.parse.unquote(base.removeprefix(_LOCAL)), ""
-        if isinstance(location, str) and location.endswith(f"/{uuid}"):
-            named = location.removeprefix(_LOCAL).removesuffix(f"/{uuid}")
+        if isinstance(location, str) and location.endswith(f"/{folder}"):
+            named = location.removeprefix(_LOCAL).removesuffix(f"/{folder}")
         if not named:
             opened = os.path.realpath(opened)
         elif _is_same_folder(named, opened):
             opened = named
         # Else it was moved, or another host has another path: the one by which the store was opened
         # may be a link that all hosts share.
-        return cls(store, f"{_LOCAL}{opened.removesuffix('/')}/")
+        base = f"{_LOCAL}{opened.removesuffix('/')}/"
+        return cls(store, base, base + folder)
 
     def address(self, key: str) -> str:
         """Address of an object."""
@@ -137,9 +139,17 @@ def _is_same_folder(one: str, other: str) -> bool:
         return False  # one of them does not exist here
 
 
+def table_folder(uuid: str) -> str:
+    """Key of the folder of a dataset's Iceberg table, which has no data files.
+
+    A catalog that drops the table may delete the folder.
+    """
+    return join_key(uuid, ICEBERG)
+
+
 def metadata_folder(uuid: str) -> str:
     """Key of the folder with the metadata of a dataset's Iceberg table."""
-    return join_key(uuid, ICEBERG_METADATA)
+    return join_key(table_folder(uuid), METADATA)
 
 
 def metadata_key(uuid: str, version: int) -> str:
@@ -263,20 +273,31 @@ def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:
 
 
 def delete_metadata(store: ObjectStore, uuid: str) -> bool:
-    """Delete the metadata that this library wrote; returns whether there was any.
+    """Delete the metadata that this library wrote; returns whether there was any."""
+    return delete_earlier(store, uuid) | _delete(store, metadata_folder(uuid))
+
+
+def delete_earlier(store: ObjectStore, uuid: str) -> bool:
+    """Delete the metadata where earlier versions wrote them; returns whether there were any."""
+    return _delete(store, join_key(uuid, METADATA))
+
+
+def _delete(store: ObjectStore, folder: str) -> bool:
+    """Delete the metadata in a folder.
 
     The newest version goes last, so that no older one becomes visible.
     """
-    folder = metadata_folder(uuid)
     names = store.list_names(folder)
-    versions = sorted(_versions(names))
-    hint = [_hint_key(uuid)] if _HINT in names else []
-    others = [join_key(folder, name) for name in names if _AVRO.fullmatch(name)]
-    if not (hint or versions or others):
-        return False
-    store.delete([*hint, *(metadata_key(uuid, version) for version in versions[:-1])])
-    store.delete([*(metadata_key(uuid, version) for version in versions[-1:]), *others])
-    return True
+    versions = sorted(
+        (int(found[1]), name) for name in names if (found := _METADATA.fullmatch(name))
+    )
+    others = [name for name in names if _AVRO.fullmatch(name)]
+    first = [_HINT] if _HINT in names else []
+    first += [name for _, name in versions[:-1]]
+    last = [name for _, name in versions[-1:]] + others
+    for some in (first, last):
+        store.delete([join_key(folder, name) for name in some])
+    return bool(first or last)
 
 
 def is_of_table(name: str) -> bool:

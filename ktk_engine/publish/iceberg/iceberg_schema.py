@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import PublishError
+from ktk_engine.messages import Message, joined
 from ktk_engine.publish.stored_types import (
     PLAIN_TYPES,
     Inexpressible,
@@ -22,6 +23,7 @@ from ktk_engine.publish.stored_types import (
     stored_types,
 )
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.types.field_id import field_id, foreign_ids, parts_of
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 IcebergType: TypeAlias = str | dict[str, Any]
@@ -41,7 +43,7 @@ RESERVED = (
 
 
 def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[str, Any]]:
-    """A dataset's columns as fields of an Iceberg schema, without ids.
+    """A dataset's columns as fields of an Iceberg schema.
 
     `schemas` are those of `schemas_in_use`. Raises a `PublishError` that names all columns that
     Iceberg cannot express, or whose values some readers would misread.
@@ -54,16 +56,22 @@ def iceberg_columns(snapshot: Snapshot, schemas: list[pa.Schema]) -> list[dict[s
     problems += [*names_alike(names, "Iceberg"), *_paths_alike(snapshot.schema, schemas)]
     fields = []
     comments = snapshot.comments.columns
+    foreign = {name for schema in schemas for name in foreign_ids(schema)}
     for field in snapshot.schema:
         try:
-            kind = _column_type(snapshot, schemas, field)
+            if field.name in foreign:
+                raise Inexpressible(
+                    "another program gave it other field ids in files than this library does. "
+                    "Rewrite them: rebuild the dataset"
+                )
+            found = _column(snapshot, schemas, field)
         except Inexpressible as reason:
-            problems.append(f"column {field.name}: {reason}")
+            problems.append(Message(f"column {field.name}: ", reason))
             continue
         comment = comments.get(field.name)
-        fields.append(_field(field.name, kind) | ({"doc": comment} if comment else {}))
+        fields.append(found | ({"doc": comment} if comment else {}))
     if problems:
-        raise PublishError("; ".join(problems))
+        raise PublishError(joined("; ", problems))
     return fields
 
 
@@ -96,18 +104,9 @@ def _digits(kind: str) -> tuple[int, int] | None:
     return int(precision), int(scale)
 
 
-def _field(name: str, kind: IcebergType) -> dict[str, Any]:
-    return {"name": name, "required": False, "type": kind}
-
-
-def parts_of(t: pa.DataType) -> list[tuple[str, pa.DataType]]:
-    """The fields of a nested type with the names that Iceberg has for them; else none."""
-    t = unwrap(t)
-    if pat.is_struct(t):
-        return [(field.name, field.type) for field in t]
-    if pat.is_map(t):
-        return [("key", t.key_type), ("value", t.item_type)]
-    return [("element", t.value_type)] if is_list(t) else []
+def _field(path: Path, t: pa.DataType, top: bool = False) -> dict[str, Any]:
+    kind = _of(t, path, top)
+    return {"id": field_id(path, t), "name": path[-1], "required": False, "type": kind}
 
 
 def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str]:
@@ -116,13 +115,13 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
     Letter case counts only in files.
     """
     seen: dict[str, Path] = {}
-    for parts in _paths((field.name, field.type) for field in schema):
+    for parts in _paths((field.name, field) for field in schema):
         other = seen.setdefault(".".join(parts).lower(), parts)
         if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
             yield f"{_shown(parts)}: Iceberg takes it for {_shown(other)}. Rename one"
     known = {".".join(parts): parts for parts in seen.values()}
     gone = (item for file in stored for item in file if item.name not in schema.names)
-    for parts in _paths((field.name, field.type) for field in gone):
+    for parts in _paths((field.name, field) for field in gone):
         if (other := known.setdefault(".".join(parts), parts)) != parts:
             yield (
                 f"files still have {_shown(parts)}, which was dropped, and Iceberg takes it for "
@@ -130,10 +129,10 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
             )
 
 
-def _paths(named: Iterable[tuple[str, pa.DataType]], before: Path = ()) -> Iterator[Path]:
-    for name, t in named:
+def _paths(named: Iterable[tuple[str, pa.Field]], before: Path = ()) -> Iterator[Path]:
+    for name, field in named:
         yield (*before, name)
-        yield from _paths(parts_of(t), (*before, name))
+        yield from _paths(parts_of(field.type), (*before, name))
 
 
 def _shown(parts: Path) -> str:
@@ -141,52 +140,41 @@ def _shown(parts: Path) -> str:
     return f"field {name} of {'.'.join(above)}" if above else f"column {name}"
 
 
-def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> IcebergType:
-    if field.name in snapshot.partition_keys:
-        return _partition_type(field.type)
-    stored = stored_types(schemas, field)
+def _column(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> dict[str, Any]:
+    name = field.name
+    stored = [] if name in snapshot.partition_keys else stored_types(schemas, field)
     if not stored:
-        return _whole(unwrap(field.type))
-    kind = _of(stored[0], top=True)
-    for t in stored[1:]:
-        wider = widest(kind, _of(t, top=True))
+        t = unwrap(field.type)
+        if name in snapshot.partition_keys and pat.is_floating(t):
+            raise Inexpressible(
+                "some readers round floating partition values (pyiceberg). Partition by another "
+                "column"
+            )
+        # In no file, so any type that holds all values of the class will do.
+        return _field((name,), pa.decimal128(20) if pat.is_uint64(t) else t, top=True)
+    found, *others = (_field((name,), t, top=True) for t in stored)
+    for other in others:
+        wider = widest(found["type"], other["type"])
         if wider is None:
-            raise different_types(stored)
-        kind = wider
-    refuse_large(snapshot, field.name, stored)
-    return kind
+            raise different_types(snapshot, stored)
+        found["type"] = wider
+    refuse_large(snapshot, name, stored)
+    return found
 
 
-def _partition_type(t: pa.DataType) -> IcebergType:
-    """A type for partition values, which are in manifests: any type that holds them will do."""
-    t = unwrap(t)
-    if pat.is_floating(t):
-        raise Inexpressible(
-            "some readers round floating partition values (pyiceberg). Partition by another column"
-        )
-    return _whole(t)
-
-
-def _whole(t: pa.DataType) -> IcebergType:
-    """A type that holds all values of a class, for a column that no file has."""
-    if pat.is_uint64(t):
-        return "decimal(20, 0)"
-    if pat.is_timestamp(t):
-        return "timestamp" if t.tz is None else "timestamptz"
-    return _of(t, top=True)
-
-
-def _of(t: pa.DataType, top: bool = False) -> IcebergType:
+def _of(t: pa.DataType, path: Path, top: bool = False) -> IcebergType:
     """The Iceberg type of values that files hold as an Arrow type."""
     t = unwrap(t)
-    if is_list(t):
-        return {"type": "list", "element-required": False, "element": _of(t.value_type)}
-    if pat.is_map(t):
-        key, value = _of(t.key_type), _of(t.item_type)
-        return {"type": "map", "key": key, "value-required": False, "value": value}
+    if is_list(t) or pat.is_map(t):
+        kind: dict[str, Any] = {"type": "map" if pat.is_map(t) else "list"}
+        for name, part in parts_of(t):
+            found = _field((*path, name), part.type)
+            kind |= {f"{name}-id": found["id"], name: found["type"]}
+            kind |= {} if name == "key" else {f"{name}-required": False}
+        return kind
     if pat.is_struct(t):
         by_name = sorted(t, key=lambda field: field.name)  # readers go by names
-        return {"type": "struct", "fields": [_field(f.name, _of(f.type)) for f in by_name]}
+        return {"type": "struct", "fields": [_field((*path, f.name), f.type) for f in by_name]}
     if pat.is_integer(t):
         return _integer(t, top)
     if pat.is_decimal(t):

@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ktk_engine.errors import PublishError
 from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.field_ids import (
-    FieldIds,
     Mapped,
     fields_with_keys,
+    greatest_id,
     has_twins,
     joined_mappings,
     name_mapping,
     parse_mapping,
     paths_of,
+    plain_types,
     usable_specs,
+    widened,
+    with_names_of_files,
 )
 from ktk_engine.publish.iceberg.iceberg_metadata import SNAPSHOT, SPEC, Addresses, IcebergState
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
@@ -29,7 +33,7 @@ from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.publish.stored_types import schemas_in_use
 
 # This library's clean-up deletes files: it knows of versions that Iceberg's does not.
-_OUR_FILES = {"gc.enabled": "false"}
+_OUR_FILES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
 _MAPPING = "schema.name-mapping.default"
 
 
@@ -51,7 +55,7 @@ def kept_snapshots(
     mapping of the table gives names in files the ids that their schemas have.
     """
     known = present.metadata
-    if known.get("location") != addresses.address(wanted.snapshot.uuid):
+    if known.get("location") != addresses.location:
         return []  # it was moved
     specs = {str(s["spec-id"]) for s in usable_specs(known.get("partition-specs") or (), fields)}
     schemas = {schema["schema-id"]: schema["fields"] for schema in known.get("schemas") or ()}
@@ -75,7 +79,6 @@ class IcebergTable:
     wanted: Wanted
     addresses: Addresses
     fields: list[dict[str, Any]]  # its columns, with ids
-    last_column: int  # greatest id of a column
     spec: list[dict[str, Any]]  # fields of its partition spec
     last_partition: int  # greatest id of a partition field
     mapping: list[Mapped]  # ids by the names that files have
@@ -88,10 +91,12 @@ class IcebergTable:
         """Describe a dataset; raises a `PublishError` if Iceberg readers would see other rows."""
         check_cells(wanted.snapshot)
         known, files = present.metadata, schemas_in_use(wanted.snapshot)
-        columns = iceberg_columns(wanted.snapshot, files)
         schemas = _in_order(known, present.schema)
-        ids = FieldIds(known.get("last-column-id", 0))
-        fields = ids.of_columns(columns, (f for schema in schemas for f in schema["fields"]))
+        before = plain_types(field for schema in schemas for field in schema["fields"])
+        fields = widened(iceberg_columns(wanted.snapshot, files), before)
+        retyped = any(
+            before.get(number, kind) != kind for number, kind in plain_types(fields).items()
+        )
         spec, last = fields_with_keys(wanted.snapshot.partition_keys, fields, known)
         addresses = addresses_of(wanted, present)
         snapshots = kept_snapshots(wanted, present, addresses, fields)
@@ -99,14 +104,22 @@ class IcebergTable:
         if has_twins(mapping):
             snapshots, mapping = [], name_mapping(fields)
         for stored in files:
-            mapping = ids.of_files(mapping, ((field.name, field.type) for field in stored))
-        is_here = known.get("location") == addresses.address(wanted.snapshot.uuid)
+            mapping = with_names_of_files(mapping, ((field.name, field) for field in stored))
+        if has_twins(mapping):
+            raise PublishError(
+                "two of its columns or fields have the same field id, which follows from the name; "
+                "one of them may be in files alone. Rename one"
+            )
+        is_here = known.get("location") == addresses.location
         is_new = present.mark != wanted.mark or present.snapshot not in snapshots
-        same = is_here and spec == present.spec.get("fields") and not ids.retyped
+        same = is_here and spec == present.spec.get("fields") and not retyped
         continues = same and bool(present.published)
-        return cls(
-            wanted, addresses, fields, ids.last, spec, last, mapping, snapshots, is_new, continues
-        )
+        return cls(wanted, addresses, fields, spec, last, mapping, snapshots, is_new, continues)
+
+    @property
+    def last_column(self) -> int:
+        """The greatest id of a column or field, also of those that only files still have."""
+        return greatest_id(self.mapping)
 
     @cached_property
     def properties(self) -> dict[str, str]:

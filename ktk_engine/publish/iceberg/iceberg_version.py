@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +15,12 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from ktk_engine.errors import FormatError, ObjectExistsError, ObjectNotFoundError
+from ktk_engine.errors import (
+    FormatError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    PublishWarning,
+)
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import Wanted
 from ktk_engine.publish.iceberg.field_ids import usable_specs
@@ -26,11 +32,13 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     VERSION,
     Addresses,
     IcebergState,
+    delete_earlier,
     is_of_table,
     metadata_folder,
     metadata_key,
     put_hint,
     read_metadata,
+    table_folder,
 )
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
@@ -58,6 +66,16 @@ class IcebergVersion:
     def version(self) -> int:
         """Its number; the first is 1."""
         return max(self.present.version, 0) + 1
+
+    @property
+    def note(self) -> str:
+        """See `NextVersion.note`."""
+        if self.present.version < 0 or self.present.broken or self.present.published:
+            return ""
+        return (
+            f"Another program wrote version {self.present.version} of the Iceberg metadata. That "
+            "is taken back, with the rows that it added"
+        )
 
     @property
     def _uuid(self) -> str:
@@ -143,7 +161,7 @@ class IcebergVersion:
         return {
             "format-version": 2,
             "table-uuid": known.get("table-uuid") or str(uuid4()),
-            "location": self.table.addresses.address(self._uuid),
+            "location": self.table.addresses.location,
             "last-sequence-number": sequence,
             "last-updated-ms": self._time,
             "last-column-id": self.table.last_column,
@@ -214,6 +232,14 @@ class IcebergVersion:
         """See `NextVersion.settle`."""
         store = self.wanted.store
         put_hint(store, self._uuid, self.version)
+        if self.present.version < 0 and delete_earlier(store, self._uuid):
+            warnings.warn(
+                f"The Iceberg table of {self._uuid} is in {table_folder(self._uuid)} now, where a "
+                "catalog that drops it deletes no rows. The earlier metadata were deleted: readers "
+                "need the new address",
+                PublishWarning,
+                stacklevel=2,
+            )
         if self.version % _TIDIED_EVERY == 0 or not self.table.is_new:
             _tidy(self.table.addresses, self._uuid, self._metadata)
 

@@ -24,12 +24,13 @@ _PACKED = {
     "timestamp": "<q",
     "timestamptz": "<q",
     "boolean": "<?",
+    "float": "<f",
+    "double": "<d",
 }
-_WITHOUT_BOUNDS = ("float", "double")  # their bounds leave NaN out; some engines sort it last
 _HIGH_SURROGATES, _LAST_CHARACTER = range(0xD800, 0xE000), 0x10FFFF
 
 
-def plain_values(column: pa.ChunkedArray, kind: str) -> list[Any]:
+def plain_values(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
     """Values of an Iceberg type as numbers, texts, bytes and decimals."""
     if kind == "date":
         column = pc.cast(column, pa.int32())
@@ -72,8 +73,9 @@ def single_value(kind: str, value: Any) -> bytes:
 
 def bounds(kind: str, values: Sequence[Any], is_upper: bool) -> list[bytes | None]:
     """Bounds of files in binary form, never narrower than given; None if they have none."""
-    if kind in _WITHOUT_BOUNDS:
-        return [None] * len(values)
+    if kind in ("float", "double"):  # some engines order zeros
+        zero = 0.0 if is_upper else -0.0
+        values = [zero if value == 0 else value for value in values]
     cut = _shortened_upper if is_upper else _shortened
     shortened = (None if value is None else cut(value) for value in values)
     return [None if value is None else single_value(kind, value) for value in shortened]

@@ -13,8 +13,9 @@ import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import SessionError
-from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.client.client import client_of, is_connect, select_names

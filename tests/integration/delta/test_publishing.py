@@ -8,13 +8,20 @@ from uuid import uuid4
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from ktk_engine import Store
 from ktk_engine.cli.main import main
-from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
+from ktk_engine.errors import (
+    ConfigurationError,
+    KtkError,
+    PublishError,
+    PublishWarning,
+    StoreError,
+)
 from ktk_engine.publish.delta.delta_log import entry_key, read_log
 from ktk_engine.publish.publish_datasets import (
     check_formats,
@@ -214,20 +221,68 @@ def test_a_damaged_log_is_written_anew(store, damage):
         assert sorted(read(url_of(store))["x"].to_pylist()) == [1, 2, 3]
 
 
-def test_what_another_engine_wrote_to_the_log_is_taken_back(store):
-    face = published(store, "delta")
-    append(face, 3)
-    table = deltalake.DeltaTable(url_of(store))
-    table.delete("x = 1")
-    assert numbers(store) == [2, 3]
-    assert "another program changed its Delta log" in problem(store)
-    publish_datasets(store, "t")
+WRITES = {
+    "append": lambda url: deltalake.write_deltalake(url, ROWS, mode="append"),
+    "overwrite": lambda url: deltalake.write_deltalake(url, ROWS, mode="overwrite"),
+    "delete": lambda url: deltalake.DeltaTable(url).delete("x = 1"),
+    "update": lambda url: deltalake.DeltaTable(url).update({"s": "'new'"}, predicate="x = 1"),
+    "optimize": lambda url: deltalake.DeltaTable(url).optimize.compact(),
+    "properties": lambda url: deltalake.DeltaTable(url).alter.set_table_properties(
+        {"delta.appendOnly": "true"}
+    ),
+    "forced vacuum": lambda url: deltalake.DeltaTable(url).vacuum(
+        0, dry_run=False, enforce_retention_duration=False, full=True
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("local", [False, True], ids=["plain", "with a table feature"])
+def test_no_other_engine_can_write(store, write, local):
+    rows = ROWS.append_column("local", pa.array([0, 1], pa.timestamp("us"))) if local else ROWS
+    face = published(store, "delta", rows=rows)
+    face.write_table("t", rows.slice(0, 1).set_column(0, "x", pa.array([3])))
+    kept = {file for file in store.root.rglob("*") if file.is_file()}
+    with pytest.raises(Exception, match="dbtKtk"):
+        WRITES[write](url_of(store))
+    assert {file for file in store.root.rglob("*") if file.is_file()} == kept
     assert (numbers(store), problem(store)) == ([1, 2, 3], "")
-    deltalake.DeltaTable(url_of(store)).optimize.compact()
-    deltalake.DeltaTable(url_of(store)).create_checkpoint()
-    assert numbers(store) == [1, 2, 3]
-    append(face, 4)
-    assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
+
+
+def of_an_earlier_version(store):
+    """Make the log's first entry one that other engines may write after."""
+    file = store.root / entry_key("t", 0)
+    lines = []
+    for line in map(json.loads, file.read_text().splitlines()):
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 2}
+        if "metaData" in line:
+            del line["metaData"]["configuration"]["delta.dataSkippingStatsColumns"]
+        if "add" in line:
+            line["add"]["stats"] = '{"numRecords": 2, "nullCount": {"x": 0, "s": 0}}'
+        lines.append(json.dumps(line))
+    file.write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_what_another_engine_wrote_to_an_earlier_log_is_said_and_taken_back(store, checkpoint):
+    face = published(store, "delta")
+    of_an_earlier_version(store)
+    deltalake.write_deltalake(url_of(store), pa.table({"x": [7], "s": ["q"]}), mode="append")
+    deltalake.DeltaTable(url_of(store)).delete("x = 1")
+    if checkpoint:
+        deltalake.DeltaTable(url_of(store)).create_checkpoint()
+    assert numbers(store) == [2, 7]
+    assert "another program changed its Delta log" in problem(store)
+    with pytest.warns(
+        PublishWarning, match="t: Another program wrote version 2 .*2 files that it added"
+    ):
+        append(face, 3)
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+    with pytest.raises(Exception, match="dbtKtk"):
+        deltalake.DeltaTable(url_of(store)).delete("x = 1")
+    dataset = deltalake.DeltaTable(url_of(store)).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("x") == 1).num_rows == 1
     assert check(store, "t", deep=True).problems == ()
 
 

@@ -15,16 +15,21 @@ from pyiceberg_core.datafusion import IcebergDataFusionTable
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that it has no other
 
 
+def table_of(url: str) -> StaticTable:
+    """The newest version of the Iceberg table of a dataset, by its folder."""
+    return StaticTable.from_metadata(f"file://{url}/iceberg")
+
+
 def newest_file(url: str) -> str:
     """The metadata that readers of a folder take: the version that its hint names."""
-    folder = Path(url) / "metadata"
+    folder = Path(url) / "iceberg" / "metadata"
     version = (folder / "version-hint.text").read_text()
     return f"file://{folder}/v{version}.metadata.json"
 
 
 def by_pyiceberg(url: str) -> pa.Table:
     """The rows, as pyiceberg reads them: by the folder."""
-    return StaticTable.from_metadata(f"file://{url}").scan().to_arrow()
+    return table_of(url).scan().to_arrow()
 
 
 def by_polars(url: str) -> pa.Table:
@@ -45,7 +50,7 @@ READERS = {"pyiceberg": by_pyiceberg, "iceberg-polars": by_polars, "iceberg-rust
 
 def filtered(url: str, column: str, value: object) -> dict[str, pa.Table]:
     """The rows with one value in a column, each reader pruning files in its own way."""
-    table, lazy = StaticTable.from_metadata(f"file://{url}"), pl.scan_iceberg(newest_file(url))
+    table, lazy = table_of(url), pl.scan_iceberg(newest_file(url))
     return {
         "pyiceberg": table.scan(EqualTo(column, value)).to_arrow(),
         "polars": lazy.filter(pl.col(column) == pl.lit(value)).collect().to_arrow(),
@@ -54,5 +59,5 @@ def filtered(url: str, column: str, value: object) -> dict[str, pa.Table]:
 
 def files(url: str) -> list[str]:
     """The data files that pyiceberg plans."""
-    tasks = StaticTable.from_metadata(f"file://{url}").scan().plan_files()
+    tasks = table_of(url).scan().plan_files()
     return sorted(task.file.file_path for task in tasks)

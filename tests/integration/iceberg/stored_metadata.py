@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyiceberg.table import StaticTable
-
 from ktk_engine import Store
 from ktk_engine.publish.iceberg.iceberg_metadata import (
     IcebergState,
@@ -13,12 +11,12 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     read_metadata,
 )
 from tests.integration.delta.readers import in_order
-from tests.integration.iceberg.readers import by_pyiceberg
+from tests.integration.iceberg.readers import by_pyiceberg, table_of
 from tests.support.published_table import url_of
 
 
 def folder(store) -> Path:
-    return store.root / "t" / "metadata"
+    return store.root / "t" / "iceberg" / "metadata"
 
 
 def newest(store) -> IcebergState:
@@ -48,7 +46,7 @@ def numbers(store) -> list[int]:
 def time_travels(store) -> list[int]:
     """Check that readers see the rows of our version at each snapshot; gives these versions."""
     ours, seen = Store.of(store).table("t"), []
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
+    table = table_of(url_of(store))
     for item in table.snapshots():
         seen.append(int(item.summary["ktk.version"]))
         found = table.scan(snapshot_id=item.snapshot_id).to_arrow()

@@ -155,7 +155,7 @@ def test_what_avro_cannot_hold_is_refused_before_anything_is_written(store, monk
     monkeypatch.setitem(avro_schemas._PLAIN, "string", "nosuch")
     with pytest.raises(PublishError, match=r"manifests cannot be .*nosuch.*Nothing was written"):
         face.table("t").publish("iceberg")
-    assert (face.table("t").version, (store.root / "t" / "metadata").exists()) == (1, False)
+    assert (face.table("t").version, (store.root / "t" / "iceberg").exists()) == (1, False)
 
 
 COLLISIONS = {

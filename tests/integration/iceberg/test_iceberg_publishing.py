@@ -9,11 +9,10 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from pyiceberg.table import StaticTable
 
 from ktk_engine import Store
 from ktk_engine.cli.main import main
-from ktk_engine.errors import KtkError, PublishError
+from ktk_engine.errors import KtkError, PublishError, PublishWarning
 from ktk_engine.publish.iceberg import table_files
 from ktk_engine.publish.publish_datasets import (
     check_publishing,
@@ -21,7 +20,13 @@ from ktk_engine.publish.publish_datasets import (
     publish_datasets,
     stop_publishing,
 )
-from tests.integration.iceberg.readers import READERS, by_pyiceberg, files, newest_file
+from tests.integration.iceberg.readers import (
+    READERS,
+    by_pyiceberg,
+    files,
+    newest_file,
+    table_of,
+)
 from tests.integration.iceberg.stored_metadata import (
     file_of,
     folder,
@@ -62,7 +67,7 @@ def left(store):
 
 
 def current_manifests(store):
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
+    table = table_of(url_of(store))
     return {item.manifest_path for item in table.current_snapshot().manifests(table.io)}
 
 
@@ -225,8 +230,9 @@ def test_what_another_engine_committed_is_noticed_and_taken_back(store):
     append(face, 3)
     written_by_another(store)
     assert "has nothing that this library published" in problem(store)
-    assert "t/metadata" in check(store, "t").problems[0].file
-    append(face, 4)
+    assert "t/iceberg/metadata" in check(store, "t").problems[0].file
+    with pytest.warns(PublishWarning, match="t: Another program wrote version 3 of the Iceberg"):
+        append(face, 4)
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
     found = newest(store).metadata
     assert "owner" not in found["properties"]
@@ -245,7 +251,7 @@ def test_metadata_that_a_catalog_names_are_noticed_and_stay(store):
 def test_comments_and_columns_follow(store):
     face = published(store, "iceberg")
     comment_on(store, "t", Comments("what é is", {"x": "a number"}))
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
+    table = table_of(url_of(store))
     assert table.properties["comment"] == "what é is"
     assert table.schema().fields[0].doc == "a number"
     face.write_table("t", pa.table({"y": [0.5], "x": ["text"]}), "overwrite")
@@ -282,7 +288,7 @@ def test_a_clean_up_forgets_the_snapshots_whose_files_go(store):
     assert done.garbage.objects
     kept = newest(store).snapshots
     assert [item["summary"]["ktk.version"] for item in kept] == ["6", "7"]
-    table = StaticTable.from_metadata(f"file://{url_of(store)}")
+    table = table_of(url_of(store))
     for item, value in zip(kept, (6, 7), strict=True):
         rows = table.scan(snapshot_id=item["snapshot-id"]).to_arrow()
         assert rows["x"].to_pylist() == [value]
@@ -402,4 +408,29 @@ def test_the_command_publishes_compares_and_stops(store):
 
 def test_metadata_is_what_the_hint_names(store):
     published(store, "iceberg")
-    assert newest_file(url_of(store)).endswith("/t/metadata/v1.metadata.json")
+    assert newest_file(url_of(store)).endswith("/t/iceberg/metadata/v1.metadata.json")
+
+
+def test_a_catalog_that_deletes_the_tables_folder_loses_no_row(store):
+    """As `drop table` in Iceberg's catalog for Hadoop, which knows no other files."""
+    face = published(store, "iceberg")
+    append(face, 3)
+    location = newest(store).metadata["location"].removeprefix("file://")
+    shutil.rmtree(location)
+    assert problem(store) == "it has no Iceberg metadata"
+    assert sorted(face.table("t").query().to_arrow(engine="local")["x"].to_pylist()) == [1, 2, 3]
+    publish_datasets(store, "t")
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+
+
+def test_metadata_of_an_earlier_version_go_with_a_word(store):
+    face = published(store, "iceberg")
+    append(face, 3)
+    shutil.move(folder(store), store.root / "t" / "metadata")
+    with pytest.warns(PublishWarning, match="The Iceberg table of t is in t/iceberg now"):
+        append(face, 4)
+    assert not store.list_names("t/metadata")
+    assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
+    shutil.copytree(folder(store), store.root / "t" / "metadata")
+    stop_publishing(store, "t")
+    assert not store.list_names("t/metadata") and not store.list_names("t/iceberg/metadata")

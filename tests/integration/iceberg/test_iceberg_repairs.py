@@ -100,6 +100,7 @@ def test_any_flipped_byte_is_damage_or_not_noticed(store):
     assert refused > len(data) // 4
 
 
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.PublishWarning")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -133,6 +134,7 @@ def test_damaged_metadata_do_not_stop_publishing(store, changes, caplog):
     assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
 
 
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.PublishWarning")
 def test_a_snapshot_of_ours_that_lacks_something(store):
     face = published(store, "iceberg")
     append(face, 3)
@@ -330,7 +332,7 @@ def test_an_enrichment_that_stayed_behind_is_published_with_the_head(store, form
 
 
 def _record(format_):
-    return "_delta_log" if format_ == "delta" else "metadata"
+    return "_delta_log" if format_ == "delta" else "iceberg"
 
 
 def test_what_a_catalog_may_have_registered_stays_while_its_snapshot_does(store, monkeypatch):

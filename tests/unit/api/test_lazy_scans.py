@@ -465,3 +465,26 @@ def test_what_is_missing_is_named(store, monkeypatch, module):
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ConfigurationError, match=r"pip install 'ktk-engine\[polars\]'"):
         ktk_engine.polars.scan_cube(store, "trips")
+
+
+# Some have no type in Arrow, others none that a column of ours has.
+LITERALS = [
+    pl.coalesce("seats", "delay") == 5,
+    pl.col("delay").cast(pl.Int128) == 5,
+    pl.col("delay") == pl.lit(5, dtype=pl.Int128),
+    pl.col("seats") < 2**100,
+    pl.col("delay") == pl.lit(5, dtype=pl.UInt8),
+    pl.col("speed") == pl.lit(400.5, dtype=pl.Float32),
+    pl.col("dest") == pl.lit("SFO", dtype=pl.Categorical),
+    pl.col("dest") == pl.lit("SFO", dtype=pl.Enum(["SFO"])),
+    pl.col("instant") < pl.lit(DAY, dtype=pl.Datetime("ns")),
+    pl.col("fare") == pl.lit(Decimal("1.5"), dtype=pl.Decimal(38, 10)),
+    pl.col("code") == b"x3",
+]
+
+
+@pytest.mark.parametrize("condition", LITERALS, ids=str)
+def test_literals_of_every_type_are_compared_as_polars_does(store, condition):
+    rows = pl.from_arrow(store.table("fares").query().to_arrow(engine="local"))
+    found = ktk_engine.polars.scan_table(store, "fares").filter(condition).collect()
+    assert sorted(found["flight"]) == sorted(rows.filter(condition)["flight"])

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_table import write_table
 from tests.support.stores import LocalStore
 

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import FAILURE, REPORT_SCHEMA
+from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import make_report
 from tests.support.stores import LocalStore
 

@@ -20,7 +20,7 @@ from ktk_engine.log.change import conflict as conflicts
 from ktk_engine.log.scope import LogScope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.publish import publish as publishing  # deep: it crashes
-from ktk_engine.publish.delta.file_actions import _stats  # deep: what Delta is told of a file
+from ktk_engine.publish.delta.file_actions import Statistics  # deep: what Delta is told of a file
 from ktk_engine.snapshot.snapshot import is_own  # deep: whose files they are
 from tests.support.changes import remove, undrop
 from tests.support.committed import Snapshot, files_table, list_relations
@@ -367,8 +367,8 @@ def test_readers_of_delta_get_no_bounds_of_other_programs(store):
     table = pa.table({"i": [2, 1], "s": ["a", None]})
     files = DbtNode(store, "t").files(table, "c")[0]
     snapshot = Snapshot("t", table.schema, (), files)
-    (ours,) = _stats(replace(snapshot, file_table=_owned(files, True)))
-    (theirs,) = _stats(replace(snapshot, file_table=_owned(files, False)))
+    (ours,) = Statistics.of(replace(snapshot, file_table=_owned(files, True))).texts()
+    (theirs,) = Statistics.of(replace(snapshot, file_table=_owned(files, False))).texts()
     counts = {"numRecords": 2, "nullCount": {"i": 0, "s": 1}}
     assert json.loads(theirs) == {**counts, "minValues": {}, "maxValues": {}}
     assert json.loads(ours)["maxValues"]["i"] == 2

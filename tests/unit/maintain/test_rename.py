@@ -240,7 +240,8 @@ def test_a_copy_that_cannot_be_taken_back_is_said(store):
 
 
 @pytest.mark.parametrize(
-    ("format_", "part"), [("delta", "_delta_log/"), ("iceberg", "metadata/v"), ("iceberg", "")]
+    ("format_", "part"),
+    [("delta", "_delta_log/"), ("iceberg", "iceberg/metadata/v"), ("iceberg", "")],
 )
 @pytest.mark.parametrize("name", ["nyc", "plain"])
 def test_a_form_that_cannot_be_written_is_a_warning(store, monkeypatch, name, format_, part):

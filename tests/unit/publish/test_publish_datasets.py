@@ -10,7 +10,7 @@ from tests.support.changes import check_publishing
 from tests.support.committed import snapshot_of
 from tests.support.stores import refuse
 
-RECORDS = {"delta": "_delta_log", "iceberg": "metadata/"}
+RECORDS = {"delta": "_delta_log", "iceberg": "iceberg/metadata/"}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.event_manager_client import get_event_manager
 
 from dbt.adapters.ktk.voice import DBT
-from ktk_engine.errors import ForeignWriterWarning, SourceWarning
+from ktk_engine.errors import ForeignWriterWarning, PublishWarning, SourceWarning
 from ktk_engine.messages import printable, spoken
 
 _LOGGER = AdapterLogger("ktk")
@@ -30,7 +30,7 @@ def log_warnings() -> None:
         return
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        if issubclass(category, ForeignWriterWarning | SourceWarning):
+        if issubclass(category, ForeignWriterWarning | PublishWarning | SourceWarning):
             said = message.args[0] if isinstance(message, Warning) else message
             _LOGGER.warning(spoken(said, DBT))
         else:
