@@ -148,7 +148,7 @@ demo-connect: .venv/.installed .venv-client/.installed sample_project/data/fligh
 	.venv/bin/python -m tests.connect.demo
 
 test: .venv/.installed azurite
-	.venv/bin/python -m pytest $(PARALLEL)
+	.venv/bin/python -m pytest $(PARALLEL) --ignore tests/readers  # see test-readers
 
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter

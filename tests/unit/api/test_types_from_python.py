@@ -118,6 +118,27 @@ def test_what_no_calendar_has_is_refused_by_column_and_value(tmp_path, name, lay
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    "zone",
+    ["Etc/UTC", "+00:00", "-00:00", "Z", "Zulu", "GMT", "Etc/GMT", "Etc/Universal", "UCT", "utc"],
+)
+def test_all_names_of_utc_are_utc(tmp_path, zone):
+    t, utc = pa.timestamp("us", zone), pa.timestamp("us", "UTC")
+
+    def rows(first, type_):
+        instants = pa.array([first, first + 1], pa.int64()).cast(type_)
+        nested = pa.StructArray.from_arrays([instants], names=["at"])
+        return pa.table({"k": [first, first + 1], "at": instants, "in": nested})
+
+    store = Store(tmp_path)
+    store.write_table("t", rows(0, utc))
+    store.write_table("t", rows(2, t))
+    store.write_table("t", rows(2, t), "merge", key=["k"])
+    found = store.table("t").query().to_arrow().sort_by("k")
+    assert found["at"].type == utc and found["in"].type == pa.struct([("at", utc)])
+    assert found["at"].cast(pa.int64()).to_pylist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("zone", ["Mars/Phobos", "+25:00", "GMT+1", "America/Argentina", "a\0b"])
 def test_time_zones_that_python_does_not_know_are_refused(tmp_path, zone):
     values = times(0, pa.timestamp("us", zone))
