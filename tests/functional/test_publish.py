@@ -102,7 +102,7 @@ class TestTypesOfLiterals:
     def models(self):
         return {
             "prices.sql": """{{ config(materialized='incremental', publish=['delta', 'iceberg'],
-                    unique_key='k', auto_compact=0) }}
+                    unique_key='k', auto_compact=false) }}
                 {% if is_incremental() %} select 2 as k, 2.50 as price, 1 as n, array(1) as l
                 union all select 3, 2.50, 1, array(1)
                 {% else %} select 1 as k, 10.25 as price, 1L as n, array(1L) as l
