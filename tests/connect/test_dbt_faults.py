@@ -109,7 +109,7 @@ def test_a_model_that_fails_ends_the_others_on_the_server(project, server, node)
     began = time.monotonic()
     status, said = dbt(project, "run", *arguments)
     assert status == 1
-    assert "USER_RAISED_EXCEPTION" in said, said
+    assert "Database Error in model fails" in said, said
     assert time.monotonic() - began < 120
     wait_for(lambda: not is_busy(server), 30)
     assert committed(project) == before

@@ -176,7 +176,7 @@ def test_every_file_is_referred_to_by_some_snapshot(sample):
 
 def referred_to(store: LocalStore, kind: str, name: str) -> set[str]:
     scope = cube_scope(name) if kind == "cube" else scope_of(name)
-    keys = {".ktk/store.json", ".ktk/view/nyc.json"}
+    keys = {".ktk/store.json", ".ktk/view/nyc.json", scope.name_key}
     for entry, _ in read_entries(store, scope, 0):
         keys.add(scope.entry_key(entry.version))
         for uuid, item in entry.datasets.items():

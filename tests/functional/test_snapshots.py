@@ -199,7 +199,7 @@ class TestSchemaAndFailures:
         )
         refused(
             "select 1 as id, if(rand() < 2, raise_error('no'), 'a') as v",
-            "[USER_RAISED_EXCEPTION] no",
+            "\n  no\n",
         )
         assert rows(project, "select id, v from {s}.plain") == [(1, "a")]
         # New columns are added, and those that the source lacks stay.

@@ -178,6 +178,7 @@ class ClassicClient:
 
     def classes_of(self, functions: Iterable[str]) -> dict[str, str]:
         """See `Client`; PySpark's own call takes twenty times as long."""
+        import pyspark  # noqa: F401
         from pyspark.errors import AnalysisException
 
         jvm: Any = self.session._jvm

@@ -215,6 +215,7 @@ class ConnectClient:
 
     def classes_of(self, functions: Iterable[str]) -> dict[str, str]:
         """See `Client`."""
+        import pyspark  # noqa: F401
         from pyspark.errors import AnalysisException
 
         found = {}

@@ -150,6 +150,7 @@ def text_for(session: SparkSession, sql: str) -> str:
 
 def expression(session: SparkSession, sql: str) -> Column:
     """Read an SQL expression of the default dialect."""
+    import pyspark  # noqa: F401
     from pyspark.sql import functions as F
 
     return F.expr(f"({text_for(session, sql)}\n)")  # the line break ends a trailing comment

@@ -550,7 +550,7 @@ def _check_delta(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> Non
 
 def _check_iceberg(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> None:
     """The versions of ours in Iceberg metadata never go back, nor does what readers are shown."""
-    folder = f"{uuid}/metadata/"
+    folder = f"{uuid}/iceberg/metadata/"
     numbers = sorted(
         int(key.removeprefix(f"{folder}v").partition(".")[0])
         for key in store.objects
