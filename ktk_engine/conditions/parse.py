@@ -115,12 +115,11 @@ def parse_condition(
     """Read a condition, the text of a WHERE clause, from Spark SQL.
 
     Names of columns match exactly or, if unique, regardless of case, as in Spark. Literals are
-    converted exactly to the column's class (decision 21). Numbers have no class in SQL, so `v >
-    1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column is
-    one. The text is in the default dialect, and names and times are those of `dialect`, whose
-    `UNKNOWN_ZONE` refuses timestamps without a zone on
-    columns with one. Parameters, `:name`, have their values from a `BoundText`. Raises a
-    `ConditionError` for anything else.
+    converted exactly to the column's class (decision 21). Numbers have no class in SQL, so
+    `v > 1.5` on integers means 2 and more. A text becomes a date, time or timestamp if the column
+    is one. The text is in the default dialect, and names and times are those of `dialect`, whose
+    `UNKNOWN_ZONE` refuses timestamps without a zone on columns with one. Parameters, `:name`, have
+    their values from a `BoundText`. Raises a `ConditionError` for anything else.
     """
     check_characters(sql.sql if isinstance(sql, BoundText) else sql, "The condition")
     scope = _Scope({field.name: field.type for field in schema}, qualifier, dialect)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.sql.token import Token, text_of_literal, tokenize
+from ktk_engine.sql.token import Token, text_of, text_of_literal, tokenize
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier, quote_text
 
@@ -40,6 +41,11 @@ _WHOLE = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL
 # Spark replaces `${...}` in any text by a setting or an environment variable, and refuses numbers
 # of more than 38 digits.
 LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
+# Words behind which Spark takes a literal, and no other expression.
+_BEFORE_LITERALS = frozenset(
+    {"ESCAPE", "COMMENT", "DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
+)
+_Change = tuple[int, int, str]  # from one place of a text to another, and what is there instead
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,10 @@ class Dialect:
         """Give a text of this dialect in the default one, in which this library reads it."""
         if not self.is_other_text:
             return sql
-        return _respelled(sql, self._in_default)
+        literals = _open_literals(sql)
+        return _replaced(
+            sql, [(t.start, t.end, self._in_default(sql[t.start : t.end])) for t in literals]
+        )
 
     def _in_default(self, literal: str) -> str:
         if literal[0] == '"' and self.quotes_names:
@@ -92,19 +101,52 @@ class Dialect:
         return quote_text(literal[1:-1] if self.keeps_backslashes else text_of_literal(literal))
 
     def for_spark(self, sql: str) -> str:
-        """Give a text of the default dialect in this one, in which Spark reads it."""
+        """Give a text of the default dialect in this one, in which Spark reads it.
+
+        Raises a `ConfigurationError` for a text that no literal has, where only a literal may be.
+        """
         if not self.is_other_text:
             return sql
-        return _respelled(sql, self._for_spark)
+        found: list[_Change] = []
+        tokens = tokenize(sql)
+        for is_text, items in groupby(range(len(tokens)), lambda at: tokens[at].kind == "text"):
+            if is_text:
+                first, *others = items
+                run = tokens[first : first + 1 + len(others)]
+                found += self._for_spark(sql, run, tokens[max(first - 2, 0) : first])
+        return _replaced(sql, found)
 
-    def _for_spark(self, literal: str) -> str:
-        text = text_of_literal(literal)
+    def _for_spark(self, sql: str, run: list[Token], before: list[Token]) -> list[_Change]:
+        """Spell adjacent literals, which Spark joins; `before` are the tokens before them."""
+        spelled = [
+            (token.start, token.end, self._literal(text_of(sql, [token])))
+            for token in run
+            if _is_open(sql, token)
+        ]
+        if all(literal for *_, literal in spelled):
+            return spelled
+        text, start, end = text_of(sql, run), run[0].start, run[-1].end
+        word = before[-1].word if before else ""
+        if word == "ESCAPE" and text == "\\" and before[0].word not in ("(", ","):
+            return [(before[-1].start, end, "")]  # it is the default of LIKE
+        literal = self._literal(text)
+        is_fixed = word in _BEFORE_LITERALS or LEFT_TO_SPARK.search(sql, start, end)
+        if is_fixed and not literal:
+            raise ConfigurationError(
+                f"`{_ESCAPES}` leaves no literal for the text {text!r}, and only a literal may be "
+                f"behind {word}. Nothing was done. Use a session without it (`reset {_ESCAPES}`)."
+            )
+        return [(start, end, literal or f"cast(X'{text.encode().hex()}' as string)")]
+
+    def _literal(self, text: str) -> str:
+        """Write a text for Spark; empty if no literal has it."""
         if not self.keeps_backslashes:
             return quote_text(text)
         for written in (f"'{text}'", f'"{text}"'):
-            if _WHOLE.fullmatch(written) and not (written[0] == '"' and self.quotes_names):
+            is_name = written[0] == '"' and self.quotes_names
+            if _WHOLE.fullmatch(written) and "${" not in written and not is_name:
                 return written
-        return f"cast(X'{text.encode().hex()}' as string)"  # no literal has it
+        return ""
 
     @property
     def is_other_text(self) -> bool:
@@ -137,17 +179,19 @@ def has_open_literals(sql: str) -> bool:
 
 
 def _open_literals(sql: str) -> Iterator[Token]:
-    for token in tokenize(sql):
-        if token.kind == "text" and _OPEN.search(sql, token.start, token.end - 1):
-            yield token
+    """The literals that depend on the dialect, in the order of the text."""
+    return (token for token in tokenize(sql) if token.kind == "text" and _is_open(sql, token))
 
 
-def _respelled(sql: str, spell: Callable[[str], str]) -> str:
-    """A text with other literals, where their meaning is open."""
+def _is_open(sql: str, token: Token) -> bool:
+    is_sparks = LEFT_TO_SPARK.search(sql, token.start, token.end)
+    return not is_sparks and bool(_OPEN.search(sql, token.start, token.end - 1))
+
+
+def _replaced(sql: str, changes: Iterable[_Change]) -> str:
+    """A text with others from some places to others."""
     pieces, at = [], 0
-    for token in _open_literals(sql):
-        literal = sql[token.start : token.end]
-        if not LEFT_TO_SPARK.search(literal):
-            pieces += [sql[at : token.start], " ", spell(literal)]
-            at = token.end
+    for start, end, text in changes:
+        pieces += [sql[at:start], " ", text]
+        at = end
     return "".join([*pieces, sql[at:]])

@@ -115,6 +115,12 @@ def mentioned(sql: str) -> Iterator[Name]:
                 yield Name(name_of(sql, part) for part in pair)
 
 
+def words(sql: str) -> set[Identifier]:
+    """Give all words of a statement that may be names."""
+    named = (token for token in tokenize(sql) if token.kind in ("word", "quoted"))
+    return {Identifier(name_of(sql, token)) for token in named}
+
+
 def _read(reader: Reader) -> Statement:
     sql, ctes = reader.sql, ""
     if reader.peek() == "WITH":

@@ -44,7 +44,7 @@ def change_by_statement(
     def wanted() -> BoundChange:
         change = _bound(session, statement, written)
         query = f"{change.ctes} select * from {change.using}"
-        return BoundChange(change, session.sql(read_statement(query)) if change.using else None)
+        return BoundChange(change, session.sql_in_default(query) if change.using else None)
 
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
     context = WriteContext({**statement_history(), "reason": _reason(written)})

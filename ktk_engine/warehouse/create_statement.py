@@ -55,7 +55,7 @@ def create_table(
     replaced = replaced_relations(store, claim)
     context = WriteContext(author.history, full_refresh=True)
     if command.query:
-        query = Source.query(session(), lambda: session().sql(read_statement(command.query)))
+        query = Source.query(session(), lambda: session().sql_in_default(command.query))
         build_from(store, query.depending_on(store, target.uuid), target, context)
     else:
         build(store, columns.empty_table(), target, context)
@@ -80,11 +80,13 @@ def _target(command: CreateTable) -> Target:
         for item in command.constraints
     ]
     for column in command.columns:
-        if column.type.lower().startswith("char") and length_limit(column.type) is not None:
+        length, kind = length_limit(column.type), column.type.lower()
+        if length is not None and kind.startswith("char"):
+            filled = f"fills a {column.type} with blanks, and columns here have none"
+            problem = f"has no {column.type}" if "varying" in kind else filled
             raise ConfigurationError(
-                f"{schema}.{name}, column `{column.name}`: Spark fills a {column.type} with "
-                f"blanks, and columns here have none. Write var{column.type} or string. "
-                "Nothing was done."
+                f"{schema}.{name}, column `{column.name}`: Spark {problem}. Write "
+                f"varchar({length}) or string. Nothing was done."
             )
         if (limit := length_constraint(column.name, column.type)) is not None:
             constraints.append(limit)

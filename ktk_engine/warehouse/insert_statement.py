@@ -19,7 +19,6 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.commands import Insert
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
-from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
@@ -207,7 +206,7 @@ def _prepare(
         where = _Where(_in_partition(command), command.alias, "partition of")
         if command.if_not_exists and where.has_files(store, snapshot, dialect):
             raise _PartitionExistsError
-        query = _with_partition(session.sql(read_statement(command.query)), command)
+        query = _with_partition(session.sql_in_default(command.query), command)
         return _Given(snapshot, query, _as_table(query, snapshot, command, dialect))
 
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
@@ -12,8 +13,8 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql import commands as c
-from ktk_engine.sql.statement import Statement, mentioned
-from ktk_engine.types.identifier import NO_NAME, Name
+from ktk_engine.sql.statement import Statement, mentioned, words
+from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import parse_alteration
@@ -92,9 +93,9 @@ class _Run:
         if isinstance(command, c.Show | c.Describe):
             shown = show(self.relations, command, name)
             return None if shown is None else Done(answer=self.with_metastore(shown, name))
-        if isinstance(command, c.ChangeRows) and len(name) == 1:
-            self.refuse_temporary(command)
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
+            if isinstance(command, c.ChangeRows):
+                self.refuse_temporary(command)
             return None
         kind = _kind_of(command) if isinstance(command, c.Drop) else None
         found = self.relations.find(*name, kind)
@@ -154,9 +155,19 @@ class _Run:
         """Refuse to change rows of a temporary view, for which Spark has no words."""
         if self.session().is_temporary(command.name):
             raise ConfigurationError(
-                f"{command.word} {command.name}: this is a temporary view, which holds no rows. "
-                "Nothing was written. Write the schema before the name of a table."
+                f"{command.word} {command.name}: temporary views cannot be changed. Nothing was "
+                "written. To change a table, write its schema before its name."
             )
+
+    def named_in(self, command: c.Other) -> Iterator[Name]:
+        """The names without a schema in a command, with the default schema where it has them."""
+        yield self.completed(command)
+        schema = self.current_schema() if command.problem else NO_NAME
+        if schema:
+            named = words(self.statement.sql)
+            for relation in self.relations.list(schema[0]):
+                if Identifier(relation.name) in named:
+                    yield self.session().completed(Name((relation.name,)))
 
     def current_schema(self) -> Name:
         """The default schema of names; empty if Spark has another one."""
@@ -200,7 +211,7 @@ class _Run:
         """
         if not (command.advice or command.problem):
             return
-        for name in (*mentioned(self.statement.sql), self.completed(command)):
+        for name in chain(mentioned(self.statement.sql), self.named_in(command)):
             if len(name) != 2:
                 continue
             schema, relation = name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -66,6 +68,40 @@ def test_writes_to_a_temporary_view_are_refused(shadowed, text):
         shadowed.run(text)
     assert shadowed.versions() == before
     assert shadowed.rows("select a from an.t") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("use", ["use an; ", ""])
+@pytest.mark.parametrize("text", WRITES)
+def test_writes_to_a_global_temporary_view_are_refused(statements, text, use):
+    statements.run("create or replace global temporary view g as select 99 as a, 'x' as b")
+    before = statements.versions()
+    with pytest.raises((KtkError, PySparkException)) as caught:
+        statements.run(use + re.sub(r"\bt\b", "global_temp.g", text))
+    if text.startswith(("delete", "update", "merge")):
+        assert "global_temp.g: temporary views cannot be changed" in str(caught.value)
+    assert statements.versions() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["with x as (select 1 as a) delete from u where a in (select a from x)",
+     "with x as (select 1 as a) update `U` set a = 2",
+     "merge with schema evolution into u using t on t.a = u.a when matched then delete",
+     "merge into u using t on u.a = (select 1) when matched then delete",
+     "insert with schema evolution into u select 1", "insert into u garbage select 1",
+     "update u set a", "truncate table u partition (a = 1)"],
+)  # fmt: skip
+def test_what_is_not_understood_of_a_table_in_use_is_refused_by_name(statements, text):
+    before = statements.versions()
+    with pytest.raises(KtkError) as qualified:
+        statements.run(re.sub(r"(\bu\b|`U`)(?!\.)", "an.u", text))
+    with pytest.raises(KtkError) as short:
+        statements.run(f"use an; {text}")
+    assert str(short.value).split()[0] == str(qualified.value).split()[0]
+    statements.run("create temporary view u as select 99 as a")
+    with pytest.raises((KtkError, PySparkException)):
+        statements.run(text)
+    assert statements.versions() == before
 
 
 def test_new_relations_and_qualified_names_are_of_the_schema(shadowed):

@@ -76,6 +76,34 @@ def test_what_is_stored_means_the_same_under_all_settings(start):
         session.run(r"insert into an.t values ('a\\b')")
 
 
+VIEWS = {
+    r"select s from an.t where s like '100\\%' escape '\\'": ["100%"],
+    r"select s from an.t where s not ilike '%\\%' escape '\\'": ["a\\"],
+    r"select 'a' 'b\\' x": ["ab\\"],
+    r"select 'it' '\'s \"' x": ["it's \""],
+    r"select '\u0024{env:HOME}' x": ["${env:HOME}"],
+    r"select s from an.t where s in ('a\\', '\'\"')": ["a\\"],
+}
+
+
+@pytest.mark.parametrize("settings", [ESCAPES, {**ESCAPES, **NAMES}], ids=["one", "both"])
+def test_a_stored_view_reads_the_same_where_texts_are_written_otherwise(start, settings):
+    first = start()
+    first.run(r"create table an.t (s string); insert into an.t values ('100%'), ('a\\')")
+    for number, query in enumerate(VIEWS):
+        first.run(f"create view an.v{number} as {query}")
+    first.run(r"create view an.v as select s from an.t where s like 'a' escape '\''")
+    for key, value in settings.items():
+        first.run(f"set {key} = {value}")
+    for number, rows in enumerate(VIEWS.values()):
+        assert first.rows(f"select * from an.v{number}") == [(row,) for row in rows]
+    if settings == ESCAPES:
+        assert first.rows("select * from an.v") == []
+        return
+    with pytest.raises(KtkError, match="only a literal may be behind ESCAPE"):
+        first.run("select * from an.v")
+
+
 def test_letter_case(start):
     session = start({"spark.sql.caseSensitive": "true"})
     session.run("create table an.t (a int, b int); insert into an.t (b, a) values (1, 2)")
@@ -141,3 +169,18 @@ def test_the_length_of_a_text(start):
         with pytest.raises(KtkError, match="string"):
             session.run(text)
     assert session.rows("select x, y from an.c") == [("abc", "long")]
+
+
+@pytest.mark.parametrize(
+    ("type_", "why"),
+    [
+        ("char(3)", r"fills a char\(3\) with blanks"),
+        ("Character ( 3 )", r"fills a Character \( 3 \) with blanks"),
+        ("CHARACTER VARYING(3)", r"has no CHARACTER VARYING\(3\)"),
+    ],
+)
+def test_a_length_that_spark_fills_or_lacks_is_refused_with_advice(start, type_, why):
+    session = start()
+    with pytest.raises(KtkError, match=rf"{why}.* Write varchar\(3\) or string\."):
+        session.run(f"create table an.t (x {type_})")
+    assert session.names() == []

@@ -74,8 +74,7 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
 
     A location is a file, a folder, or a pattern of `*`, `?`, `[ab]`, `{ab,cd}`. Names that begin
     with `_` or `.` are no data, unless the location itself names them so. `only` is a pattern for
-    names of files. With `ignore_folders`,
-    folders `name=text` are no columns.
+    names of files. With `ignore_folders`, folders `name=text` are no columns.
     """
     path = _SCHEME.sub("", location)
     found = [path] if os.path.exists(path) else sorted(set(_matches(path)))

@@ -106,6 +106,10 @@ class SqlSession:
             self._temporary[statement.creates.key] = statement
         return frame
 
+    def sql_in_default(self, query: str) -> DataFrame:
+        """Run a query of the default dialect, which a part of a statement that was read is."""
+        return self.sql(read_statement(query))
+
     def _drop_unused(self) -> None:
         self._unused += self._views  # of a statement that failed
         self._views = []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from dbt.artifacts.resources.v1.components import ColumnInfo
+from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
@@ -200,6 +201,47 @@ def test_configs_of_columns_as_dbt_parses_them():
     column = ColumnInfo.from_dict({"name": "a", "policy_tags": ["t"]})
     with pytest.raises(DbtConfigError, match="column a: config `policy_tags`"):
         parse_model_config("m", "m", TABLE, {"a": column})
+
+
+@pytest.mark.parametrize("item", ACCESS, ids=lambda item: item.key)
+def test_who_may_read_is_refused_in_meta_too(item):
+    meta = {"meta": {item.key: "p", "owner": "x"}}
+    said = f"config `meta.{item.key}` cannot be carried out: {item.why}"
+    assert f"Model m: {said}" in refused(**TABLE, **meta)
+    columns = (meta, {"config": meta}, ColumnInfo.from_dict({"name": "a", **meta}))
+    for column in () if item.of_tables else columns:
+        with pytest.raises(DbtConfigError) as caught:
+            parse_model_config("m", "m", TABLE, {"a": column})
+        assert f"Model m, column a: {said}" in str(caught.value)
+    unused = {"meta": {item.key: None, "location": "x", "databricks_tags": {"pii": 1}}}
+    parse_model_config("m", "m", {**TABLE, **unused}, {"a": unused, "b": {"meta": None}})
+    assert not hints("m", {**TABLE, **unused}, True, {"a": unused})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["masking policy p", "WITH MASKING POLICY a.p USING (x)", "mask f", "with tag (pii = 'x')",
+     "MASKED WITH (FUNCTION = 'default()')", "projection policy q", "row filter f on (a)",
+     "options (policy_tags = ['x'])", "tags ('a' = 'b')"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["custom", ConstraintType.custom])
+def test_a_constraint_that_hides_rows_is_refused(expression, kind):
+    item = {"type": kind, "expression": expression, "warn_unenforced": False}
+    config = {**TABLE, "contract": {"enforced": True}}
+    for columns, own in (({"constraints": [item]}, []), ({}, [item])):
+        columns = {"a": {"name": "a", "data_type": "int", **columns}}
+        with pytest.raises(DbtConfigError, match="Nothing was written") as caught:
+            parse_model_config("m", "m", config, columns, constraints=own)
+        assert expression in str(caught.value) and "a store has no users" in str(caught.value)
+
+
+@pytest.mark.parametrize("expression", ["encode zstd", "default 'x'", "comment 'x'", "stage 1", ""])
+def test_another_custom_constraint_is_not_checked(expression):
+    item = {"type": "custom", "expression": expression}
+    columns = {"a": {"name": "a", "data_type": "int", "constraints": [item]}}
+    config = {**TABLE, "contract": {"enforced": True}}
+    found = parse_model_config("m", "m", config, columns)
+    assert found.unchecked == ("Model m: the constraint custom (a) is not checked.",)
 
 
 def test_tags_of_columns_are_a_warning():

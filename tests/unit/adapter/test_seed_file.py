@@ -281,10 +281,16 @@ def test_instants_as_spark_casts_them(tmp_path, text):
     assert table["a"].to_pylist() == [at]
 
 
-@pytest.mark.parametrize("text", ["0x0A", "0X1f", " 0x1F", "-0x1F", "0xFFFFFFFFFFFFFFFF", "0xZ"])
-def test_hexadecimal_text_is_text_as_to_dbt(tmp_path, text):
-    table = read(tmp_path, f"n,code,other\n1,{text},7\n2,0x1F,8\n")
-    assert table["code"].to_pylist() == [text, "0x1F"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0x0A", "0X1f", " 0x1F", "-0x1F", "0xFFFFFFFFFFFFFFFF", "0xZ"),
+        *("nan(abc)", "NaN(1)", "-nan(1)", " NAN()", "nan(_x"),
+    ],
+)
+def test_what_is_no_number_to_dbt_is_text(tmp_path, text):
+    table = read(tmp_path, f"n,code,other\n1,{text},7\n2,8,8\n")
+    assert table["code"].to_pylist() == [text, "8"]
     assert table["other"].to_pylist() == [7, 8]
     with pytest.raises(DataError, match=r"seed\.csv: row 2, column"):
         read(tmp_path, f"n,code\n1,{text}\n", column_types={"code": pa.int64()})

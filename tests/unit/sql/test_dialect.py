@@ -52,10 +52,33 @@ def test_a_text_is_read_in_the_default_dialect_and_spark_gets_it_back(dialect, t
         (ESCAPES, r"s = 'it\'s'", """s = "it's" """),
         (BOTH, r"s = 'it\'s'", "s = cast(X'69742773' as string)"),
         (ESCAPES, r"s = 'a\\'", "s = cast(X'615c' as string)"),
+        (ESCAPES, r"s = 'a\\' 'b'", r"s = 'a\b'"),
+        (ESCAPES, r"s = 'a' /* */ 'b\\' -- c", "s = cast(X'61625c' as string) -- c"),
+        (ESCAPES, r"s = 'it' '\'s \"'", "s = cast(X'697427732022' as string)"),
+        (ESCAPES, r"options (k 'a\\b', 'c' 'd\\e')", r"options (k 'a\b', 'c' 'd\e')"),
+        (ESCAPES, r"s like '\\%' escape '\\' and t", r"s like '\%' and t"),
+        (ESCAPES, r"s like 'x' escape '\''", """s like 'x' escape "'" """),
+        (ESCAPES, r"s = '\u0024{env:HOME}'", "s = cast(X'247b656e763a484f4d457d' as string)"),
+        (QUOTES, r"s like 'x' escape '\\'", r"s like 'x' escape '\\'"),
     ],
 )
 def test_spark_gets_a_stored_text_in_its_dialect(dialect, text, sparks):
     assert dialect.for_spark(text).split() == sparks.split()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "word"),
+    [
+        (BOTH, r"s like 'x' escape '\''", "ESCAPE"),
+        (ESCAPES, r"create temporary view v comment 'a\\' as select 1", "COMMENT"),
+        (ESCAPES, r"s = date '2024\\'", "DATE"),
+        (ESCAPES, r"with (escape '\\')", "ESCAPE"),
+        (ESCAPES, r"s = 'a\\' '${x}'", "="),
+    ],
+)
+def test_a_text_without_a_literal_where_only_a_literal_may_be_is_refused(dialect, text, word):
+    with pytest.raises(ConfigurationError, match=rf"escapedStringLiterals.*behind {word}\."):
+        dialect.for_spark(text)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.config.foreign_config_table import APART, NO_USERS
 from ktk_engine.errors import DataError
 from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
 from ktk_engine.types.identifier import find_name
 
 _UNCHECKED = ("foreign_key", "custom")
+# What hides values or rows in other engines.
+_ACCESS = re.compile(r"\b(?:mask(?:ing|ed)?|policy|(?:policy_)?tags?|row filter)\b", re.IGNORECASE)
 _SHOWN = 60
 
 
@@ -31,7 +35,7 @@ def parse_constraints(
 ) -> ModelConstraints:
     """Read the constraints of a model's columns and its `own`, with `varchar(3)` as one of length.
 
-    Raises a `DbtConfigError` if a constraint lacks what its type needs.
+    Raises a `DbtConfigError` if a constraint lacks what its type needs, or says who may read.
     """
     verified: dict[Constraint, None] = dict.fromkeys(_limits(columns))
     unchecked: list[str] = []
@@ -40,6 +44,11 @@ def parse_constraints(
         given = tuple(names or item.get("columns") or ())
         if kind not in _UNCHECKED:
             verified[_constraint(model, kind, given, item)] = None
+        elif kind == "custom" and _ACCESS.search(expression := str(item.get("expression") or "")):
+            raise DbtConfigError(
+                f"Model {model}: the constraint `{expression}` cannot be carried out: {NO_USERS}. "
+                f"Nothing was written. Remove it, and {APART}."
+            )
         elif item.get("warn_unenforced", True):
             of = f" ({', '.join(given)})" if given else ""
             unchecked.append(f"Model {model}: the constraint {kind}{of} is not checked.")

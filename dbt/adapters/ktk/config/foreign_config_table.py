@@ -40,9 +40,9 @@ _PARQUET = "files are parquet, committed by this adapter's own log"
 # Formats whose tables are parquet files with commits, merges, deletes and versions.
 _TABLE_FORMATS = ("delta", "iceberg", "hudi")
 _SORT = "rows of each file of a plain table are sorted by these columns, for skipping row groups"
-_NO_USERS = "a store has no users: who can read its files can read its tables"
+NO_USERS = "a store has no users: who can read its files can read its tables"
 _BUCKET_RIGHTS = "set the permissions of the folder or bucket"
-_APART = "keep what some may not read in a schema of its own, and set the permissions of its folder"
+APART = "keep what some may not read in a schema of its own, and set the permissions of its folder"
 _EXPIRY = "rows never expire by themselves"
 _DELETE = "take them out in a post-hook: `delete from {{ this }} where ...`"
 _COMPUTE = "the profile says where Spark runs, for all models"
@@ -248,23 +248,23 @@ _KEPT = (
 )
 
 _ACCESS = (
-    _hint("grants", "all", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _hint("grant_access_to", "BigQuery", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _hint("lf_grants", "Athena", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _hint("copy_grants", "Snowflake", _NO_USERS, tables=False),
+    _hint("grants", "all", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _hint("grant_access_to", "BigQuery", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _hint("lf_grants", "Athena", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _hint("copy_grants", "Snowflake", NO_USERS, tables=False),
     _hint("copy_tags", "Snowflake", "a rebuild keeps the properties of a table", tables=False),
-    _hint("view_security", "Trino", _NO_USERS, tables=False),
-    _hint("sql_security", "ClickHouse", _NO_USERS, tables=False),
-    _hint("definer", "ClickHouse", _NO_USERS, tables=False),
-    _refused("lf_tags_config", "Athena", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _refused("lf_inherited_tags", "Athena", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _refused("resource_tags", "BigQuery", _NO_USERS, _BUCKET_RIGHTS, tables=False),
-    _refused("row_filter", "Databricks", _NO_USERS, _APART, tables=False),
-    _refused("row_access_policy", "Snowflake, Dremio", _NO_USERS, _APART, tables=False),
-    _refused("column_mask", "Databricks, of a column", _NO_USERS, _APART, tables=False),
-    _refused("masking_policy", "Snowflake, Dremio, of a column", _NO_USERS, _APART, tables=False),
-    _refused("policy_tags", "BigQuery, of a column", _NO_USERS, _APART, tables=False),
-    _refused("secure", "Snowflake", _NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _hint("view_security", "Trino", NO_USERS, tables=False),
+    _hint("sql_security", "ClickHouse", NO_USERS, tables=False),
+    _hint("definer", "ClickHouse", NO_USERS, tables=False),
+    _refused("lf_tags_config", "Athena", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _refused("lf_inherited_tags", "Athena", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _refused("resource_tags", "BigQuery", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    _refused("row_filter", "Databricks", NO_USERS, APART, tables=False),
+    _refused("row_access_policy", "Snowflake, Dremio", NO_USERS, APART, tables=False),
+    _refused("column_mask", "Databricks, of a column", NO_USERS, APART, tables=False),
+    _refused("masking_policy", "Snowflake, Dremio, of a column", NO_USERS, APART, tables=False),
+    _refused("policy_tags", "BigQuery, of a column", NO_USERS, APART, tables=False),
+    _refused("secure", "Snowflake", NO_USERS, _BUCKET_RIGHTS, tables=False),
     _refused(
         "kms_key_name",
         "BigQuery",

@@ -7,7 +7,7 @@ the model's run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
@@ -28,6 +28,8 @@ _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
 _INDEXES = "indexes"
+# Packages read these from `meta`, and dbt moves configs there that it does not know.
+_ACCESS = tuple(item for item in FOREIGN_CONFIGS["Who may read"] if item.treatment == "refused")
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
 # `warn_of_grants` warns of it once per run.
 _ONCE = "grants"
@@ -64,6 +66,8 @@ def in_own_words(
     for name, item, value in _of_columns(columns):
         if item.treatment == "refused":
             raise _refusal(f"{model}, column {name}", item, value)
+    for item, value in _of_meta(config, stored):
+        raise _refusal(model, item, value)
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
     for item, value in _given(config, stored):
@@ -134,7 +138,7 @@ def _likewise(model: str, item: ForeignConfig, value: Any) -> str:
     return (
         f"Model {model}, as all models with `{item.key}: {value}`, is a table of this adapter: "
         f"parquet with commits, merges, deletes and versions, but not in the format {value}. "
-        "Remove the config to be rid of this line."
+        "Remove the config to silence this warning."
     )
 
 
@@ -149,11 +153,24 @@ def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[ForeignCon
 
 
 def _of_columns(columns: Mapping[str, Any]) -> Iterator[tuple[str, ForeignConfig, Any]]:
-    """The foreign configs of columns in YAML: in their `config`, or next to their names."""
+    """The foreign configs of columns in YAML: in `config` or `meta`, or next to their names."""
     for name, column in columns.items():
         said = column if isinstance(column, Mapping) else column.to_dict(omit_none=True)
-        for item, value in _given({**said, **(said.get("config") or {})}, stored=False):
+        config = said.get("config") or {}
+        for item, value in (
+            *_given({**said, **config}, stored=False),
+            *_of_meta(said, stored=False),
+            *_of_meta(config, stored=False),
+        ):
             yield name, item, value
+
+
+def _of_meta(said: Mapping[str, Any], stored: bool) -> Iterator[tuple[ForeignConfig, Any]]:
+    """The refused configs in `meta` that say who may read; other entries are the user's own."""
+    meta = said.get("meta")
+    for item, value in _given(meta if isinstance(meta, Mapping) else {}, stored):
+        if item in _ACCESS:
+            yield replace(item, key=f"meta.{item.key}"), value
 
 
 def _refusal(model: str, item: ForeignConfig, value: Any) -> DbtConfigError:

@@ -22,9 +22,9 @@ from dbt_common.exceptions import CompilationError, DbtConfigError
 from dbt.adapters.ktk.materialize.seed_text import (
     check_text,
     filled,
-    hexadecimal,
     lost_zeros,
-    may_start_with_zero,
+    may_have_unusual_numbers,
+    not_decimal,
 )
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, KtkError
@@ -90,10 +90,10 @@ def read_seed(
         table = _read(content, read, parse, {**wanted, **as_text})
         numbers = [f.name for f in table.schema if _is_number(f.type)]
         written = pa.table({})
-        if numbers and may_start_with_zero(content):
+        if numbers and may_have_unusual_numbers(content):
             written = _read(content, read, parse, dict.fromkeys(numbers, pa.string()), numbers)
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
-        texts += hexadecimal(written, wanted)
+        texts += not_decimal(written, wanted)
         if texts:  # a time of day and `0x1F` are text to dbt, exactly as written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})

@@ -14,8 +14,8 @@ from ktk_engine.errors import DataError
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LEADING_ZERO = r"^\s*[+-]?0\d"
-_HEXADECIMAL = r"^\s*-?0[xX]"
-_MAY_LEAD = re.compile(rb"(?:^|[^\d.])0[\dxX]")
+_NOT_DECIMAL = r"(?i)^\s*[+-]?(?:0x|nan\()"
+_UNUSUAL = re.compile(rb"(?i)(?:^|[^\d.])0[\dx]|nan\(")
 _NO_ROW = "no row of the file"
 
 
@@ -76,19 +76,19 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
         raise DataError(f"{error}") from error
 
 
-def may_start_with_zero(content: bytes) -> bool:
-    """Whether a cell may be a number with a leading zero, or a hexadecimal one."""
-    return _MAY_LEAD.search(content) is not None
+def may_have_unusual_numbers(content: bytes) -> bool:
+    """Whether a cell may have a leading zero, or be what only Arrow reads as a number."""
+    return _UNUSUAL.search(content) is not None
 
 
-def hexadecimal(texts: pa.Table, wanted: Collection[str]) -> list[str]:
-    """The columns that Arrow reads as numbers, but that have text such as `0x1F`.
+def not_decimal(texts: pa.Table, wanted: Collection[str]) -> list[str]:
+    """The columns that Arrow reads as numbers, but that have text such as `0x1F` or `nan(1)`.
 
     Raises a `DataError` for one of the `wanted` columns, which are to be numbers.
     """
     found = []
     for name in texts.column_names:
-        odd = pc.fill_null(pc.match_substring_regex(texts[name], _HEXADECIMAL), False)
+        odd = pc.fill_null(pc.match_substring_regex(texts[name], _NOT_DECIMAL), False)
         row = pc.index(odd, True).as_py()
         if row >= 0 and name in wanted:
             text = texts[name][row].as_py()
