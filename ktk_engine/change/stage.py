@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from ktk_engine.change.predicates import RowFilter
 from ktk_engine.change.replacement import Replacement
@@ -21,7 +20,9 @@ from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.type_class import normalize
+from ktk_engine.types.exact_cast import cast_exactly
+from ktk_engine.types.mismatch import wider
+from ktk_engine.types.type_class import class_name, plain_type
 from ktk_engine.write.affected_files import affected_files, cell_columns, goes_whole
 from ktk_engine.write.build import write_rows
 from ktk_engine.write.checked_write import CheckedWrite, check_write
@@ -101,13 +102,12 @@ class Stage:
         """The types in which old and new rows are stored, the same for both executors.
 
         `files` are those whose rows are stored again. New rows in Spark decide for Spark's types.
-        Rows in Arrow keep the files' types where these agree, else they take the containers of
-        their classes.
+        Rows in Arrow keep the files' types where these agree and hold new values, too.
         """
         new = schema_of(self.new)
         if isinstance(self.new, ArrowRows):
             old = stored_schema(self.store, self.footers, self.base, files)
-            both = [_common_type(old.field(name), new) for name in self.kept]
+            both = [_common_type(old.field(name), self.new) for name in self.kept]
         else:
             old = types_in_spark(self.base.schema, self.kept)
             shared = [field for field in old if field.name in new.names]
@@ -211,10 +211,13 @@ def condition_of(
         ) from error
 
 
-def _common_type(old: pa.Field, new: pa.Schema) -> pa.Field:
+def _common_type(old: pa.Field, new: pa.Table) -> pa.Field:
     """A column of files with the type that holds new values as well."""
-    if old.name not in new.names:
+    if old.name not in new.column_names:
         return old
-    type_ = new.field(old.name).type
-    same = type_.equals(old.type) or pat.is_null(type_)
-    return old if same else old.with_type(normalize(old.type))
+    column, known = new[old.name].combine_chunks(), plain_type(old.type)
+    type_ = wider(old.type, column.type)
+    if type_.equals(old.type):
+        return old
+    fits = class_name(known) == class_name(type_) and cast_exactly(column, known)[0] is not None
+    return old if fits else old.with_type(plain_type(type_))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -215,34 +215,34 @@ class _TaskWriter:
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Cast columns to the types to store, exactly; values that do not fit are findings."""
-        columns, fits = [], True
-        for target in self.schema:
-            column = table[target.name].combine_chunks()
-            if column.type != target.type:
-                cast, mask, error = cast_exactly(column, target.type)
-                if cast is None and target.name in self.job.kept_types:
-                    self._widen(target.name)
-                    return self._cast(table)
-                if cast is None:
-                    self._find_misfits(target, column, mask, error)
-                    fits = False
-                column = cast
-            if column is not None and (mask := beyond_calendar(column)) is not None:
+        given = [table[target.name].combine_chunks() for target in self.schema]
+        casts = [cast_exactly(c, f.type) for c, f in zip(given, self.schema, strict=True)]
+        misfits = [f.name for f, (c, *_) in zip(self.schema, casts, strict=True) if c is None]
+        if narrow := self.job.kept_types.keys() & misfits:
+            self._widen(narrow)
+            return self._cast(table)
+        fits = True
+        for target, own, (column, mask, error) in zip(self.schema, given, casts, strict=True):
+            if column is None:
+                self._find_misfits(target, own, mask, error)
+                fits = False
+                continue
+            if (mask := beyond_calendar(column)) is not None:
                 self._find("calendar", target.name, pa.chunked_array([column]), mask)
                 fits = False
-            if column is not None and (error := _invalid(column)):
+            if error := _invalid(column):
                 known = {"rule": "invalid", "column": target.name, "count": 0, "example": error}
                 self.findings.setdefault(("invalid", target.name), known)["count"] += len(column)
                 fits = False
-            columns.append(column)
         if not fits:
             return None
+        columns = [column for column, *_ in casts]
         return pa.Table.from_arrays(columns, schema=self.schema).combine_chunks()
 
-    def _widen(self, name: str) -> None:
-        """Begin new files, in which a column has its own type: the files' type is too narrow."""
+    def _widen(self, names: Collection[str]) -> None:
+        """Begin new files, in which columns have their own types: the files' are too narrow."""
         self.close_file()
-        self.job = self.job.widened([name])
+        self.job = self.job.widened(names)
         self.schema = plain_columns(self.job.with_kept_types)
         if self.last_cell is not None:
             cells = [self.schema.field(name) for name in self.last_cell.column_names]
@@ -405,7 +405,7 @@ class _OpenFile:
             "tail_digest": digest.tail_digest,
             "digest": digest.digest,
             "cells": self._cells.digest(),
-            "column": json.dumps(sorted(self.job.kept_types)),
+            "kept_types": json.dumps(sorted(self.job.kept_types)),
             "number": self.number,
         }
         return row, merge_statistics(self.statistics, self.schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,9 @@ import pyarrow.types as pat
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.type_class import class_name, plain_type, unwrap
+from ktk_engine.types.declared import stored_type
+from ktk_engine.types.mismatch import wider
+from ktk_engine.types.type_class import class_name, plain_type
 
 
 def physical_schemas(
@@ -50,12 +53,17 @@ def kept_types(snapshot: Snapshot, gone: pa.Table | None, new: pa.Schema) -> dic
         places = pc.unique(at).drop_null().to_pylist()
     found = widest_types(snapshot, places)
     return {
-        field.name: t
+        field.name: _written(t)
         for field in new
         if (t := found.get(field.name)) is not None
         and class_name(t) == class_name(field.type)
-        and plain_type(t) != plain_type(field.type)
+        and t != field.type
     }
+
+
+def _written(t: pa.DataType) -> pa.DataType:
+    """The type as Arrow writes it everywhere: views of other writers are plain."""
+    return t if t.equals(plain_type(t)) else stored_type(t)
 
 
 def widest_types(snapshot: Snapshot, places: Iterable[int]) -> dict[str, pa.DataType]:
@@ -67,35 +75,29 @@ def widest_types(snapshot: Snapshot, places: Iterable[int]) -> dict[str, pa.Data
     found = {}
     for field in snapshot.schema:
         stored = [s.field(field.name).type for s in schemas if s.get_field_index(field.name) >= 0]
-        whole = [t for t in stored if class_name(t) == class_name(field.type)]
         if stored:
-            found[field.name] = max(whole, key=_width, default=field.type)
+            found[field.name] = _widest(stored, field.type)
     return found
 
 
-def _width(t: pa.DataType) -> int:
-    t = unwrap(t)
-    if pat.is_nested(t):
-        return sum(_width(t.field(at).type) for at in range(t.num_fields))
-    if pat.is_decimal(t):
-        return int(t.precision)
-    if pat.is_integer(t) or pat.is_floating(t):
-        return int(t.bit_width)
-    return 0 if pat.is_fixed_size_binary(t) else 1
+def _widest(stored: Iterable[pa.DataType], own: pa.DataType) -> pa.DataType:
+    """The type that holds the values of all that are of a column's class; else the column's own."""
+    whole = [t for t in stored if class_name(t) == class_name(own)]
+    return reduce(wider, whole) if whole else own
 
 
 def stored_schema(
     store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
 ) -> pa.Schema:
-    """The types of the files' columns where they agree, else those of the columns' classes."""
+    """The types of the files' columns: the widest, or the class's if files have none."""
     schemas, at = physical_schemas(store, footers, snapshot, files)
-    used = [schemas[place] for place in pc.unique(at).to_pylist()]
+    used = [schemas[place] for place in sorted(pc.unique(at).to_pylist(), reverse=True)]
     fields = []
     for item in snapshot.schema:
         places = [(schema, schema.get_field_index(item.name)) for schema in used]
-        types = {schema.field(place).type for schema, place in places if place >= 0}
-        agreed = types.pop() if len(types) == 1 else None
-        known = agreed is not None and not pat.is_null(agreed)
-        own = item.name in snapshot.partition_keys or not known
-        fields.append(item if own else item.with_type(agreed))
+        types = [schema.field(place).type for schema, place in places if place >= 0]
+        known = [t for t in dict.fromkeys(types) if not pat.is_null(t)]
+        if known and item.name not in snapshot.partition_keys:
+            item = item.with_type(known[0] if len(known) == 1 else _widest(known, item.type))
+        fields.append(item)
     return pa.schema(fields)

@@ -29,6 +29,7 @@ REPORT_SCHEMA = pa.schema(
         pa.field("tail_digest", pa.binary()),
         pa.field("digest", pa.binary()),
         pa.field("cells", pa.binary()),
+        pa.field("kept_types", pa.string()),  # names of columns of a file, in JSON
         pa.field("task", pa.int64()),
         pa.field("number", pa.int64()),  # of a file, or the first of some, in its task
     ]

@@ -80,8 +80,8 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     files = _of(report, FILE).drop_columns(["payload"]).sort_by(by_task).combine_chunks()
     statistics = [_from_ipc(item) for item in _payloads(_of(report, STATISTICS).sort_by(by_task))]
     segments = _of(report, SEGMENT)
-    kept = pc.unique(files["column"])
-    files = files.append_column("physical", pc.index_in(files["column"], kept))
+    kept = pc.unique(files["kept_types"])
+    files = files.append_column("physical", pc.index_in(files["kept_types"], kept))
     wide = [set(job.kept_types).difference(json.loads(names)) for names in kept.to_pylist()]
     return WriteReport(
         files=_files(files, statistics, job, by_label=not segments.num_rows),

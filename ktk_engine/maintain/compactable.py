@@ -23,7 +23,6 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.store_segments import is_scattered
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.mismatch import mismatch
-from ktk_engine.types.type_class import plain_type
 
 # One task of Spark reads this much at once (spark.sql.files.maxPartitionBytes): larger files are
 # split again, smaller ones cost an opening each.
@@ -156,7 +155,7 @@ def find_compaction(
 
 
 def _of_other_types(snapshot: Snapshot) -> pa.Array:
-    """The files with narrower types than others, of a dataset that is published in other formats.
+    """The files with other types than the widest, of a dataset that is published in other formats.
 
     Readers differ in what they widen.
     """
@@ -166,7 +165,7 @@ def _of_other_types(snapshot: Snapshot) -> pa.Array:
 
     def is_other(field: pa.Field) -> bool:
         t = widest.get(field.name, field.type)
-        return plain_type(t) != plain_type(field.type) and mismatch(t, field.type) is None
+        return t != field.type and mismatch(t, field.type) is None
 
     other = [place for place in used if any(map(is_other, snapshot.physical_schemas[place]))]
     return pc.is_in(at, value_set=pa.array(other, at.type))

@@ -90,12 +90,12 @@ def stored_type(t: pa.DataType) -> pa.DataType:
 
     It is the same, with microseconds for nanoseconds (decision 7), date32 for date64 (decision 10),
     `UTC` for its other names, and otherwise the `plain_type`, except for dictionaries of text and
-    bytes, which Parquet keeps; at any depth.
+    bytes, which Parquet keeps, with indices of 32 bits; at any depth.
     """
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
         plain = pat.is_string(values) or pat.is_binary(values)
-        return pa.dictionary(t.index_type, values, t.ordered) if plain else values
+        return pa.dictionary(pa.int32(), values, t.ordered) if plain else values
     if not t.equals(unwrap(t)):
         return stored_type(unwrap(t))
     if pat.is_timestamp(t):

@@ -78,6 +78,33 @@ def merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return _merged(normalize(left), normalize(right))
 
 
+def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Give the one of two compatible types that holds all values of both, else `merge` them."""
+    if _holds(left, right):
+        return left
+    return right if _holds(right, left) else merge(left, right)
+
+
+def _holds(t: pa.DataType, other: pa.DataType) -> bool:
+    """Whether a type holds all values of a compatible one; layouts of variable size hold alike."""
+    t, other = unwrap(t), unwrap(other)
+    if pat.is_null(other) or t.equals(other):
+        return True
+    if pat.is_null(t) or pat.is_fixed_size_list(t):
+        return False
+    if is_list(t):
+        return _holds(t.value_type, other.value_type)
+    if pat.is_map(t):
+        return _holds(t.key_type, other.key_type) and _holds(t.item_type, other.item_type)
+    if pat.is_struct(t):
+        return all(_holds(f.type, other.field(f.name).type) for f in t)
+    if pat.is_decimal(t):
+        return bool(t.precision >= other.precision)
+    if pat.is_integer(t) or pat.is_floating(t):
+        return bool(t.bit_width >= other.bit_width)
+    return class_name(t) == "string" or t.equals(normalize(t))
+
+
 def _compare(left: pa.DataType, right: pa.DataType, path: str) -> Mismatch | None:
     """Compare two types that have a class."""
     left, right = unwrap(left), unwrap(right)

@@ -234,6 +234,42 @@ def test_new_files_take_the_types_of_those_that_stay(tmp_path, kind, caplog):
     assert len(types_of(store)) == 1
 
 
+# Changes that rewrite all files; the values of the new rows fit into the files' types.
+REWRITES = {
+    "merge": lambda store, rows: store.write_table("t", rows, "merge", key=["k"]),
+    "delete": lambda store, rows: store.table("t").delete("k = 2"),
+}
+
+
+@pytest.mark.parametrize("verb", REWRITES)
+@pytest.mark.parametrize("kind", WIDTHS)
+def test_a_change_of_all_files_keeps_their_types(tmp_path, kind, verb, caplog):
+    known, fitting, _ = WIDTHS[kind]
+    rows = pa.table({"k": [1, 2], "x": pa.concat_arrays([known, known])})
+    store, url = published(tmp_path, rows)
+    before = types_of(store), deltalake.DeltaTable(url).schema().to_json()
+    for _ in range(2):
+        REWRITES[verb](store, pa.table({"k": [2], "x": fitting}))
+    assert (types_of(store), deltalake.DeltaTable(url).schema().to_json()) == before
+    assert snapshot_of(store._store, "t").files.num_rows == 1
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("kind", WIDTHS)
+def test_a_merge_into_all_files_takes_the_wider_of_two_types(tmp_path, kind, caplog):
+    """Files of two types could not be published."""
+    known, _, wide = WIDTHS[kind]
+    store, url = published(tmp_path, pa.table({"k": [1, 2], "x": pa.concat_arrays([known, known])}))
+    if kind == "decimal":
+        wide = wide.cast(pa.decimal128(10, 2))
+    store.write_table("t", pa.table({"k": [2], "x": wide}), "merge", key=["k"])
+    (found,) = types_of(store)
+    if kind not in ("struct", "list", "map"):
+        assert found == wide.type
+    assert "not published" not in caplog.text
+    assert deltalake.DeltaTable(url).to_pyarrow_table().num_rows == 2
+
+
 def types_of(store):
     """The types of column `x` in the table's files."""
     keys = snapshot_of(store._store, "t").file_column("key").to_pylist()

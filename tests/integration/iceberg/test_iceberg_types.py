@@ -189,6 +189,38 @@ def test_partition_values_read_the_same(tmp_path, kind):
                 assert found["v"].to_pylist() == [number], (name, value)
 
 
+TEXTS = pa.dictionary(pa.int8(), pa.string())
+# A value of a text, its plain type, and the type with a dictionary.
+CODED = {
+    "flat": (lambda text: text, pa.string(), TEXTS),
+    "list": (lambda text: [text], pa.list_(pa.string()), pa.list_(TEXTS)),
+    "struct": (lambda text: {"a": text}, pa.struct({"a": pa.string()}), pa.struct({"a": TEXTS})),
+}
+
+
+@pytest.mark.parametrize("depth", CODED)
+@pytest.mark.parametrize("is_coded", [True, False], ids=["coded first", "plain first"])
+@pytest.mark.parametrize("mode", ["append", "merge"])
+def test_all_files_of_a_column_have_a_dictionary_or_none(tmp_path, is_coded, depth, mode, caplog):
+    """pyiceberg merges no dictionaries with other texts."""
+    wrap, *types = CODED[depth]
+    texts = [f"c{number}" for number in range(300 if is_coded else 3)]
+
+    def rows(texts, with_dictionary):
+        values = pa.array(list(map(wrap, texts)), types[0])
+        return pa.table({"k": texts, "x": values.cast(types[with_dictionary])})
+
+    store, url = published(tmp_path, rows(["a", "b"], is_coded))
+    for new in (rows(texts, not is_coded), rows(["d"], True)):
+        store.write_table("t", new, mode, key=["k"] if mode == "merge" else [])
+    store.table("t").delete("k = 'a'")
+    wanted = sorted(str(wrap(text)) for text in [*texts, "b", "d"])
+    for name, read in READERS.items():
+        if depth not in READ_OTHERWISE.get(name, ()):
+            assert sorted(map(str, read(url)["x"].to_pylist())) == wanted, name
+    assert "not published" not in caplog.text
+
+
 def test_files_of_two_widths_read_as_the_wider(tmp_path):
     narrow = {"x": pa.array([1], pa.int32()), "f": pa.array([0.5], pa.float32())}
     store, url = published(tmp_path, pa.table(narrow))

@@ -131,3 +131,15 @@ def test_a_file_that_a_remote_store_refuses_is_reported(tmp_path):
         make_report(found, job)
     assert active_count() == threads
     assert 4 <= len(list(store.list())) < 20, "those before, and those that were on their way"
+
+
+def test_rows_that_break_a_rule_count_once_though_another_column_is_widened(tmp_path):
+    """The files' type of `n` does not hold 300, so the rows are cast again."""
+    store = LocalStore(tmp_path)
+    rows = pa.table(
+        {"d": pa.array([10**8, 1, -(10**8)], pa.int32()).cast(pa.date32()), "n": [300, 1, 2]}
+    )
+    job = WriteJob(store, "t", "c", rows.schema, kept_types={"n": pa.int8()})
+    found = list(write_files(iter(rows.to_batches()), job, 0))
+    (finding,) = make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job).findings
+    assert (finding.rule, finding.count) == ("calendar", 2)

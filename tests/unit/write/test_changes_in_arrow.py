@@ -64,3 +64,25 @@ def test_rows_of_cells_without_exact_equality_may_go(tmp_path):
     cube = Store(tmp_path).build("c", {"seed": rows}, dimension_columns=["f", "L"])
     cube = cube.delete("v = 2")
     assert sorted(cube.query().to_arrow()["v"].to_pylist()) == [1, 3]
+
+
+# Columns without values, and the values that a merge gives them.
+WITHOUT_TYPE = {
+    "null": (pa.null(), 5),
+    "list": (pa.list_(pa.null()), [5]),
+    "struct": (pa.struct({"a": pa.null(), "b": pa.int8()}), {"a": 5, "b": 300}),
+    "map": (pa.map_(pa.string(), pa.null()), [("a", 5)]),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_TYPE)
+def test_a_column_gets_its_type_by_a_merge(tmp_path, kind):
+    t, value = WITHOUT_TYPE[kind]
+    typed = pa.array([value], pa.map_(pa.string(), pa.int16()) if kind == "map" else None)
+    store = Store(tmp_path)
+    for number in (1, 2):
+        store.write_table("t", pa.table({"k": [number], "x": pa.nulls(1, t)}))
+    store.write_table("t", pa.table({"k": [2], "x": typed}), "merge", key=["k"])
+    store.write_table("t", pa.table({"k": [3], "x": pa.nulls(1, t)}), "merge", key=["k"])
+    found = store.table("t").query().to_arrow().sort_by("k")
+    assert found["x"].to_pylist() == [None, value, None]
