@@ -50,9 +50,9 @@ class _Publication:
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     """Commit what was staged, one commit per cube or table, and close the stages.
 
-    All commits are checked before the first one is made, and names are claimed. Views follow when all are committed, and
-    Kartothek's documents come last. Raises what `commit` raises; nothing was published then, unless
-    the message says that another commit came after the check.
+    All commits are checked before the first one is made, and names are claimed. Views follow when
+    all are committed, and Kartothek's documents come last. Raises what `commit` raises; nothing was
+    published then, unless the message says that another commit came after the check.
     """
     publications = [found for store in stores for found in _publications(store)]
     done: list[Committed] = []
