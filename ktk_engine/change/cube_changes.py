@@ -14,6 +14,7 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFo
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
@@ -69,7 +70,7 @@ def build_cube(
             f"Cube {name} also has {', '.join(left)}, which would not fit a new cube. Build them "
             f"together with it, or drop them first. Nothing was written."
         )
-    staging.transaction.chose(lambda snapshot: True)  # others would not fit a new cube
+    staging.transaction.chose(any_dataset)  # others would not fit a new cube
     indexes = specification.index_columns
     _write_new(staging, specification, rows, partition_on, metadata, indexes)
 
@@ -210,7 +211,7 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
             "it. Nothing was removed."
         )
     if seeds:  # nothing may come to depend on it meanwhile
-        staging.transaction.chose(lambda snapshot: True)
+        staging.transaction.chose(any_dataset)
     for name in names:
         role = role_of(state.scope, snapshots[name])
         staging.change(DatasetChange(snapshots[name].uuid, "remove", None, role=role))

@@ -128,16 +128,28 @@ def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Com
 
 
 def check_commit(base: State, change_set: ChangeSet) -> State:
-    """Find the head that a change set can be committed on; raises as `commit` does."""
+    """Find the head that a change set can be committed on; raises as `commit` does.
+
+    Its name is claimed then. No other writer takes it while the scope has a living writer.
+    """
     expired_keys: set[str] = set()
     head = _advance(base, change_set, expired_keys)
     refuse_gap(head.store, head.scope, head.version)
     with head.reading():
         change_set.reads.check_unchanged(head)
         if head.version == base.version:
-            return base
-        _rebased(head, change_set, 1, expired_keys)
+            head = base
+        else:
+            _rebased(head, change_set, 1, expired_keys)
+    _claim_name(head, change_set)
     return head
+
+
+def _claim_name(head: State, change_set: ChangeSet) -> None:
+    """Claim the name of a scope that gets its first dataset."""
+    has_new = any(change.rebase for change in change_set.changes)
+    if has_new and not head.datasets and not head.store.is_staged:
+        claim_name(head, change_set.commit)
 
 
 def _refuse_foreign(base: State, change_set: ChangeSet) -> None:
@@ -195,8 +207,7 @@ def _prepare(
     before, after = _rebased(head, change_set, attempt, expired_keys)
     changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
     _forget_earlier_lives(head, change_set)
-    if changed and not head.datasets and not head.store.is_staged:
-        claim_name(head, change_set.commit)
+    _claim_name(head, change_set)
     stored = NewSnapshots(head, change_set.commit, attempt, written)
     datasets, records = _adopt(head, change_set, after, stored)
     for change in change_set.changes:

@@ -15,7 +15,7 @@ from ktk_engine.log.commit import Committed, Publisher, check_commit, commit
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.joined_changes import computed_once, joined
-from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -122,7 +122,7 @@ class ScopeTransaction:
         if not (change_set.changes or change_set.reads):
             return self.base
         if isinstance(store, StagedStore):
-            store.depend_on(self.base.scope, change_set.reads)
+            store.add(self.base.scope, StagedCommit(self.base.version, self.base, change_set))
         return check_commit(self.base, change_set)
 
     def commit(self, reason: str = "") -> Committed:

@@ -18,7 +18,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.change.reads import NOTHING_READ, Choice, Reads
+from ktk_engine.log.change.reads import NOTHING_READ, Choice, Reads, any_dataset
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.state import State, resolve
@@ -114,7 +114,7 @@ def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> C
     )
     # Nothing may come to depend on a seed dataset meanwhile.
     takes_seed = "seed" in removal.datasets.values()
-    reads = Reads((Choice(removal.state, lambda snapshot: True),)) if takes_seed else NOTHING_READ
+    reads = Reads((Choice(removal.state, any_dataset),)) if takes_seed else NOTHING_READ
     operation = f"remove {', '.join(removal.names)}"
     return change_datasets(state, operation, changes, history, reads=reads)
 

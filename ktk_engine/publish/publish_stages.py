@@ -16,7 +16,7 @@ from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.stage.joined_changes import joined
-from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
@@ -28,7 +28,7 @@ _VIEWS = f"{FOLDER}/view/"
 
 @dataclass(frozen=True)
 class _Publication:
-    """What one scope's staged commits become."""
+    """What one scope's staged commits become; without changes it is only checked."""
 
     store: StagedStore
     base: State  # the scope as they found it, in the public store
@@ -50,16 +50,16 @@ class _Publication:
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     """Commit what was staged, one commit per cube or table, and close the stages.
 
-    All commits are checked before the first one is made. Views follow when all are committed, and
-    Kartothek's documents come last. Raises what `commit` raises; nothing was published then, unless
-    the message says that another commit came after the check.
+    All commits are checked before the first one is made, and names are claimed. Views follow when
+    all are committed, and Kartothek's documents come last. Raises what `commit` raises; nothing was
+    published then, unless the message says that another commit came after the check.
     """
     publications = [found for store in stores for found in _publications(store)]
     done: list[Committed] = []
     try:
-        checked = _checked(publications)
-        for publication in checked:
-            done.append(publication.commit())
+        for publication in _checked(publications):
+            if publication.change_set.changes:
+                done.append(publication.commit())
         for store in stores:
             _publish_views(store)
         # Only Kartothek needs documents, and a large one takes time: commit everything first.
@@ -79,9 +79,10 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
 
 def _what_stands(publications: Sequence[_Publication]) -> str:
     """Say which scopes are committed; empty if none is."""
-    found = [p for p in publications if p.change_set.write.status is CommitStatus.COMMITTED]
+    made = [p for p in publications if p.change_set.changes]
+    found = [p for p in made if p.change_set.write.status is CommitStatus.COMMITTED]
     names = ", ".join(str(item.scope) for item in found)
-    if found and len(found) == len(publications):
+    if found and len(found) == len(made):
         return f" All cubes and tables of the staged run are committed and stay so: {names}."
     return f" Of the staged run, only this is committed: {names}." if found else ""
 
@@ -112,31 +113,32 @@ def _statuses(
 
 def _publications(store: StagedStore) -> list[_Publication]:
     found = []
-    for scope, commits in store.commits.items():
-        base = replace(commits[0].head, store=store.beneath)
-        change_set = _one_change_set(commits, base, store.reads_of(scope))
-        if change_set.changes:
+    for commits in store.commits.values():
+        made = [item for item in commits if item.change_set.changes] or commits
+        base = replace(made[0].head, store=store.beneath)
+        reads = [item.change_set.reads for item in commits]
+        change_set = _one_change_set([item.change_set for item in made], base, reads)
+        if change_set.changes or change_set.reads:
             found.append(_Publication(store, base, change_set))
     return found
 
 
 def _one_change_set(
-    commits: Sequence[StagedCommit], base: State, reads: Sequence[Reads]
+    change_sets: Sequence[ChangeSet], base: State, reads: Sequence[Reads]
 ) -> ChangeSet:
-    """All commits to a scope as one change set, which depends on further reads."""
+    """All change sets of a scope as one, which depends on all reads."""
     changes: dict[str, DatasetChange] = {}
-    for change in (change for item in commits for change in item.change_set.changes):
+    for change in (change for item in change_sets for change in item.changes):
         known = changes.get(change.uuid)
         changes[change.uuid] = joined(known, change) if known else change
     seen = (item for item in changes.values() if item.rebase or item.uuid in base.datasets)
-    change_sets = [item.change_set for item in commits]
     return ChangeSet(
         PendingCommit(),
         tuple(seen),
         _all_checks([item.check for item in change_sets]),
         _one_history([item.history for item in change_sets]),
         exact=any(item.exact for item in change_sets),
-        reads=_seen_by_all(joined_reads([*reads, *(item.reads for item in change_sets)]), base),
+        reads=_seen_by_all(joined_reads(reads), base),
     )
 
 

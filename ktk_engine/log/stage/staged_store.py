@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
@@ -22,9 +21,9 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class StagedCommit:
-    """A commit that only the staged run sees."""
+    """A commit that only the staged run sees; without changes it has no entry."""
 
-    version: int  # of its entry, in the log as the run sees it
+    version: int  # of the log as the run sees it, with its entry
     head: State  # what it was put on top of
     change_set: ChangeSet
 
@@ -40,7 +39,6 @@ class StagedStore(StagedLogs):
     def __init__(self, beneath: ObjectStore) -> None:
         super().__init__(beneath)
         self._commits: dict[LogScope, list[StagedCommit]] = {}
-        self._reads: dict[LogScope, list[Reads]] = {}
         self._parts: list[tuple[LogScope, PendingCommit]] = []
         self._write_intents = ExitStack()
 
@@ -59,23 +57,13 @@ class StagedStore(StagedLogs):
             self._parts.append((scope, part))
 
     def add(self, scope: LogScope, staged: StagedCommit) -> None:
-        """Record a commit whose entry was put."""
+        """Record a commit whose entry was put, or what a verb without changes depends on."""
         with self._lock:
             self._commits.setdefault(scope, []).append(staged)
         gone = [change.uuid for change in staged.change_set.changes if change.rebase is None]
         self.delete(
             [key for uuid in gone for key in (document_key(uuid), msgpack_document_key(uuid))]
         )
-
-    def depend_on(self, scope: LogScope, reads: Reads) -> None:
-        """Let what is published of a scope depend on what a verb without changes looked at."""
-        with self._lock:
-            self._reads.setdefault(scope, []).append(reads)
-
-    def reads_of(self, scope: LogScope) -> list[Reads]:
-        """What verbs without changes looked at."""
-        with self._lock:
-            return [*self._reads.get(scope, ())]
 
     @property
     def commits(self) -> Mapping[LogScope, list[StagedCommit]]:
@@ -96,7 +84,6 @@ class StagedStore(StagedLogs):
             for scope, part in self._parts:
                 part.status = statuses.get(scope, CommitStatus.NOT_COMMITTED)
             self._commits.clear()
-            self._reads.clear()
             self._parts.clear()
             self._end(is_over)
             self._write_intents.close()

@@ -16,11 +16,12 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     Addresses,
     IcebergState,
     delete_metadata,
+    has_earlier,
     metadata_folder,
     metadata_key,
     names_of_catalogs,
-    put_hint,
     read_metadata,
+    replace_earlier,
 )
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
@@ -66,8 +67,7 @@ class IcebergForm:
             kept = [item for item in table.snapshots if item != present.snapshot]
             table = replace(table, snapshots=kept, is_new=True, continues=False)
         if not table.is_new and table.says(present):
-            if present.hint != present.version:  # its writer has died
-                put_hint(wanted.store, wanted.snapshot.uuid, present.version)
+            replace_earlier(wanted.store, wanted.snapshot.uuid, present.version)
             return None
         return IcebergVersion(wanted, present, table)
 
@@ -95,7 +95,13 @@ class IcebergForm:
             return "another program changed columns or settings in its Iceberg metadata"
         if present.hint != present.version:
             return "version-hint.text, by which readers find its metadata, names another version"
-        if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
+        uuid = wanted.snapshot.uuid
+        if has_earlier(wanted.store, uuid):
+            return (
+                f"readers of {uuid}/metadata, where an earlier version of this library wrote "
+                "Iceberg metadata, see other rows, or will"
+            )
+        if names := names_of_catalogs(wanted.store, uuid):
             return (
                 f"another program has written {names[-1]}: a catalog that names that "
                 "file shows other rows, or will. Register the table there anew"

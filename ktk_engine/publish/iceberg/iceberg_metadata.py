@@ -10,6 +10,7 @@ import json
 import os.path
 import re
 import urllib.parse
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from ktk_engine.errors import (
     InvalidKeyError,
     ObjectExistsError,
     ObjectNotFoundError,
+    PublishWarning,
     TokenMismatchError,
 )
 from ktk_engine.format.dataset_key import ICEBERG, METADATA
@@ -274,12 +276,33 @@ def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:
 
 def delete_metadata(store: ObjectStore, uuid: str) -> bool:
     """Delete the metadata that this library wrote; returns whether there was any."""
-    return delete_earlier(store, uuid) | _delete(store, metadata_folder(uuid))
+    return _delete(store, _earlier_folder(uuid)) | _delete(store, metadata_folder(uuid))
 
 
-def delete_earlier(store: ObjectStore, uuid: str) -> bool:
-    """Delete the metadata where earlier versions wrote them; returns whether there were any."""
-    return _delete(store, join_key(uuid, METADATA))
+def has_earlier(store: ObjectStore, uuid: str) -> bool:
+    """Whether readers find metadata where earlier versions of this library wrote them."""
+    return store.exists(join_key(_earlier_folder(uuid), _HINT))
+
+
+def replace_earlier(store: ObjectStore, uuid: str, version: int) -> None:
+    """Let readers see a version, and none where earlier versions of this library wrote them.
+
+    The earlier ones go first: if the process dies, the missing hint shows that this is not done.
+    """
+    moved = _delete(store, _earlier_folder(uuid))
+    put_hint(store, uuid, version)
+    if moved:
+        warnings.warn(
+            f"The Iceberg table of {uuid} is in {table_folder(uuid)} now, where a catalog that "
+            "drops it deletes no rows. The earlier metadata were deleted: readers need the new "
+            "address",
+            PublishWarning,
+            stacklevel=2,
+        )
+
+
+def _earlier_folder(uuid: str) -> str:
+    return join_key(uuid, METADATA)
 
 
 def _delete(store: ObjectStore, folder: str) -> bool:

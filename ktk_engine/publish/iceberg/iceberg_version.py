@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -19,7 +18,6 @@ from ktk_engine.errors import (
     FormatError,
     ObjectExistsError,
     ObjectNotFoundError,
-    PublishWarning,
 )
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.publish.form import Wanted
@@ -32,13 +30,12 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     VERSION,
     Addresses,
     IcebergState,
-    delete_earlier,
     is_of_table,
     metadata_folder,
     metadata_key,
     put_hint,
     read_metadata,
-    table_folder,
+    replace_earlier,
 )
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
@@ -231,16 +228,11 @@ class IcebergVersion:
     def settle(self) -> None:
         """See `NextVersion.settle`."""
         store = self.wanted.store
-        put_hint(store, self._uuid, self.version)
-        if self.present.version < 0 and delete_earlier(store, self._uuid):
-            warnings.warn(
-                f"The Iceberg table of {self._uuid} is in {table_folder(self._uuid)} now, where a "
-                "catalog that drops it deletes no rows. The earlier metadata were deleted: readers "
-                "need the new address",
-                PublishWarning,
-                stacklevel=2,
-            )
-        if self.version % _TIDIED_EVERY == 0 or not self.table.is_new:
+        tidies = self.version % _TIDIED_EVERY == 0 or not self.table.is_new
+        # A host with an earlier version of this library may have written there again.
+        show = replace_earlier if self.present.hint < 0 or tidies else put_hint
+        show(store, self._uuid, self.version)
+        if tidies:
             _tidy(self.table.addresses, self._uuid, self._metadata)
 
 

@@ -96,6 +96,28 @@ def test_a_writer_that_was_killed_holds_a_name_for_a_day(store, monkeypatch):
     build(store, ROWS, Target("X"))
 
 
+@pytest.mark.parametrize("own", [["X"], ["x", "X"]])
+def test_a_staged_run_that_does_not_get_a_name_publishes_nothing(store, own):
+    """Another writer holds it, or the run itself wants both; the names in between are free."""
+    if own == ["X"]:
+        refuse(store, "put_if_absent", "/log/")
+        with pytest.raises(KtkError):
+            build(store, ROWS, Target("x"))
+        store.hooks.clear()
+    stage = StagedStore(store)
+    for name in ("a", *own, "z"):
+        build(stage, ROWS, Target(name))
+    with pytest.raises(ConsistencyError, match="letter case") as caught:
+        publish_stages([stage])
+    assert "Nothing was committed" in str(caught.value) and "only this" not in str(caught.value)
+    assert list_relations(store) == []
+    stage = StagedStore(store)
+    for name in ("A", "z"):
+        build(stage, ROWS, Target(name))
+    publish_stages([stage])
+    assert [relation.uuid for relation in list_relations(store)] == ["A", "z"]
+
+
 def test_two_that_take_over_one_claim(store):
     """By a token: the own claim of a name that comes again is renewed, too."""
     build(store, ROWS, Target("x"))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.published_table import append, problem, published
 
-HINT = "t/metadata/version-hint.text"
+HINT = "t/iceberg/metadata/version-hint.text"
 
 
 @pytest.mark.parametrize(

@@ -208,3 +208,38 @@ def test_a_staged_run_depends_on_what_it_left_alone(face, first):
     with pytest.raises(CommitConflictError, match=r"c\+\+e"):
         publish_stages([stage])
     assert face.cube("c").query(["w"], "x = 1").to_arrow().to_pylist() == [{"w": 77}]
+
+
+@pytest.mark.parametrize("other", [None, "u", "own and taken back"])
+@pytest.mark.parametrize("name", ["c", "t"])
+def test_a_staged_run_depends_on_what_it_only_looked_at(face, name, other):
+    """No commit of the run is in that cube or table; without any commit there is nothing to do."""
+    stage = StagedStore(face._store)
+    run = Store.of(stage)
+    if name == "c":
+        run.cube("c").delete("p = 'c'", ["e"])
+    else:
+        run.table("t").delete("p = 'c'")
+    if other == "u":
+        run.write_table("u", CELLS)
+    elif other:
+        run.cube("c").extend({"f": pa.table({"p": ["b"], "x": [2], "u": [66]})})
+        run.cube("c").drop("f")
+    face.cube("c").append({"s": pa.table({"p": ["c"], "x": [1], "v": [9]}), **extra("c", 1)})
+    face.write_table("t", pa.table({"p": ["c"], "x": [3], "v": [3]}))
+    with pytest.raises(CommitConflictError, match=r"c\+\+e" if name == "c" else "Dataset t"):
+        publish_stages([stage])
+    assert face.tables() == ["t"]
+    assert not list(face._store.list_names(".ktk/dataset/u"))
+
+
+def test_what_a_staged_run_looked_at_is_no_base_of_its_commits(face):
+    """Nor does it publish a version of its own."""
+    stage = StagedStore(face._store)
+    Store.of(stage).table("t").delete("p = 'c'")
+    Store.of(stage).cube("c").delete("p = 'c'", ["e"])
+    face.write_table("t", CELLS.slice(1), "overwrite")
+    Store.of(stage).write_table("t", CELLS)
+    face.write_table("t", CELLS.slice(0, 1))
+    [done] = publish_stages([stage])
+    assert (done.entry.scope, face.table("t").query().count()) == ("dataset/t", 4)
