@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import math
 import re
@@ -134,6 +135,26 @@ def test_headers_that_name_the_same_columns_are_one(spark, tmp_path, other):
         (",v\n0,a\n", {}, [(0, "a")]),
         ("#x;y\ni,s\n1,a\n", {"comment": "#"}, [(1, "a")]),
         ("a;b\nx\n", {"sep": ","}, [("x",)]),
+        ('"h\ni"\n', {"header": "false"}, [("h\ni",)]),
+        ('"h\ni"', {"header": "false"}, [("h\ni",)]),
+        ('s,t\na, "b\nc"\n', {"ignoreLeadingWhiteSpace": "true"}, [("a", "b\nc")]),
+        ('s,t\n"a\\",1\n', {"escape": ""}, [("a\\", 1)]),
+        # Where a quote opens no cell, each line is a row, whatever ends it.
+        ("id,v\r1,2\r3,4\r", {}, [(1, 2), (3, 4)]),
+        ('id,v\r\n1,5" disk\n2,c\n', {}, [(1, '5" disk'), (2, "c")]),
+        ('id,v\r1,5" disk\n2,"a"b\r\n', {}, [(1, '5" disk'), (2, '"a"b')]),
+        ('s,t\n5" or 6",1\n"a\nb",2\n', {}, [('5" or 6"', 1), ("a\nb", 2)]),
+        ('s,t\n5" disk,"a\nb"\n', {}, [('5" disk', "a\nb")]),
+        ('s,t\r"a\nb\r\nc",1\rd,2\r', {}, [("a\nb\r\nc", 1), ("d", 2)]),
+        ('s,t\n"a\r\nb",1\nc,2\n', {}, [("a\r\nb", 1), ("c", 2)]),
+        ('"h\ni","t"\n"a",1\n', {}, [("a", 1)]),
+        ('\ufeff"h,i","t"\r"a",1\r', {}, [("a", 1)]),
+        ('s,t\n"a\\"\nb",1\n', {"escape": "\\"}, [('a"\nb', 1)]),
+        ('s||t\n"a\nb"||1\n', {"sep": "||"}, [("a\nb", 1)]),
+        ('s,t\n"a\nb" ,1\n', {}, [("a\nb", 1)]),
+        ('#x,"y\ns,t\n#"\n"a",1\n', {"comment": "#"}, [("a", 1)]),
+        ('s,t\n1,"a\n2,b\n', {"multiLine": "false"}, [(1, "a"), (2, "b")]),
+        ('s,t\n"a",1\n', {"quote": ""}, [('"a"', 1)]),
         ("s\nZ\ufffdrich\n", {}, [("Z\ufffdrich",)]),
         ("s\nZürich\n".encode("latin-1"), {"encoding": "ISO-8859-1"}, [("Zürich",)]),
         ("s,i\nZürich,1\n".encode("utf-16"), {"encoding": "UTF-16"}, [("Zürich", 1)]),
@@ -154,6 +175,14 @@ def test_csv_is_read_as_rfc_4180_says(spark, tmp_path, text, options, rows):
         ("id;name\n1;x\n", "'id;name' would be the only column .* the option sep, here ';'"),
         ("id\tname\n1\tx\n", r"the option sep, here '\\t'"),
         ("id|name\n1|x\n", r"the option sep, here '\|'"),
+        ('id,v\n1,"a\n2,b\n3,c\n', r"""a\.csv has a quote .*, in the line '1,"a'\. Close"""),
+        ('id,v\n1,"a\n2,"b"\n3,c', r"""never closed, in the line '1,"a'"""),
+        ('id,v\n1,"b ""x""\n2,"b"\n', "never closed"),
+        ('id,v\r1,2\r3,"a', "never closed"),
+        ('"id,v\n1,2\n', "never closed"),
+        ('id,v\n1,"a\nb"\r\n2,c\n', r"lines of .*a\.csv end in several ways"),
+        ("id,${env:HOME}\n1,2\n", r"a column \$\{env:HOME\}, which Spark takes for a setting"),
+        ("id,_Metadata\n1,2\n", "a column _Metadata, which Spark takes"),
         ("k,k\n1,2\n", "names k and k, which SQL cannot tell apart"),
         ("k,v,K\n1,2,3\n", "names k and K, which SQL cannot tell apart"),
     ],
@@ -163,6 +192,28 @@ def test_csv_that_would_be_read_wrong_is_refused(spark, tmp_path, text, said):
     for columns in ({}, {"s": "string"}):
         with pytest.raises(ConfigurationError, match=said):
             read(spark, f"{tmp_path}/a.csv", "csv", columns=columns)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_files_beside_one_with_line_breaks_in_quotes(spark, tmp_path, end):
+    """Such as gzip's, which Spark alone reads."""
+    files = {"a.csv": 's,t\r\n"a\r\nb",1\r\n', "b.csv": end.join(("s,t", "c,2", "d,3", ""))}
+    write(tmp_path, {**files, "c.csv.gz": gzip.compress(f's,t{end}"x\ny",4'.encode())})
+    broken = "a\r\nb" if end == "\r\n" else "a\nb"
+    assert sorted(read(spark, str(tmp_path), "csv")) == [
+        (broken, 1),
+        ("c", 2),
+        ("d", 3),
+        ("x\ny", 4),
+    ]
+    write(tmp_path, {"b.csv": "s,t\nc,2\r\nd,3\n", "c.csv.gz": gzip.compress(b's,t\n"x,4')})
+    with pytest.raises(
+        ConfigurationError, match=r"c\.csv\.gz has a quote that is opened and never"
+    ):
+        read(spark, str(tmp_path), "csv")
+    (tmp_path / "c.csv.gz").unlink()
+    with pytest.raises(ConfigurationError, match=r"lines of .*b\.csv end in several ways"):
+        read(spark, str(tmp_path), "csv")
 
 
 @pytest.mark.parametrize("wanted", ["a", "b", "*"])
@@ -316,6 +367,19 @@ def test_nested_values_of_json_are_as_exact(spark, tmp_path):
     assert found[1] is None and found[2].b == []
     with pytest.raises(Exception, match=r"column a has 1\.55, which does not fit struct"):
         read(spark, f"{tmp_path}/bad.json", "json", columns={"a": type_})
+
+
+@pytest.mark.parametrize(
+    "text", ['{"%s": 1}', '{"b": {"%s": 1}}', '{"b": [{"%s": 1}]}', '{"b": [[{"%s": 1}]]}']
+)
+def test_keys_of_json_that_spark_takes_for_something_else(spark, tmp_path, text):
+    for name in ("${env:HOME}", "_metadata"):
+        write(tmp_path, {"a.json": text % name})
+        if name == "_metadata" and "b" in text:
+            assert name in str(read_files(spark, FileAddress(str(tmp_path), "json"), "s.t").schema)
+            continue
+        with pytest.raises(ConfigurationError, match=re.escape(f"a column {name}, which Spark")):
+            read(spark, f"{tmp_path}/a.json", "json")
 
 
 @pytest.mark.parametrize(

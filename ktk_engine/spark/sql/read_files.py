@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyspark  # noqa: F401
@@ -23,6 +24,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError
+from ktk_engine.files.others.csv_form import CsvForm, CsvMarks
 from ktk_engine.files.others.plain_files import find_files, refuse_tables
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
@@ -30,6 +32,7 @@ from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
 from ktk_engine.spark.session.session import text_for
 from ktk_engine.spark.sql.text_values import SPARKS_OWN, TextValues, as_texts
+from ktk_engine.sql.stored_text import SUBSTITUTION
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Name, find_name, first_pair_alike
@@ -57,6 +60,8 @@ _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
 _SEPARATORS = ",;|\t"
 _ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
 _LF = "\n"
+# Spark decompresses files with these names.
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _BLANKS = " \t\r\n\ufeff"
 _DOCUMENT = (
     "concat('{\"rows\":', if(value like '[%', value, concat('[', value, ']')), ',\"end\":true}')"
@@ -195,7 +200,12 @@ class _Files:
         reader = reader.options(**{**self.options, **options})
         if schema is not None:
             reader = reader.schema(schema)
-        return reader.load(literal_location(self.address.location))
+        frame = reader.load(literal_location(self.address.location))
+        hidden = find_name("_metadata", frame.columns) if self.address.format != "parquet" else None
+        if odd := hidden or next(filter(SUBSTITUTION.search, _all_names(frame.schema)), None):
+            where = f"the files at {self.address.location} have a column {odd}, which Spark takes "
+            raise self._refusal(where, "for a setting or for its own. Rename it.")
+        return frame
 
     def _sql(self, text: str) -> str:
         """A text of SQL as this session reads it."""
@@ -214,80 +224,69 @@ class _Files:
         """How CSV files are to be read: each line alone, or a file as a whole.
 
         Only as a whole, line breaks in quotes are read correctly. Raises a `ConfigurationError` if
-        the encoding or the header of a file is wrong.
+        a file cannot be read correctly, or has another header.
         """
         quote = self.given.get("quote", '"')
-        form = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
-        if not _extends_ascii(self._encoding):
+        options = {"escape": quote} if quote else {}  # RFC 4180: a quote in quotes is doubled
+        marks = CsvMarks(
+            self._separator,
+            quote,
+            self.given.get("escape", quote),
+            self.given.get("comment", ""),
+            self._encoding,
+            self.given.get("ignoreleadingwhitespace", "").lower() == "true",
+        )
+        if not marks.are_bytes or "linesep" in self.given:
             # Only Spark can read these headers, and compares them with the schema.
-            return {**form, "multiline": "true", "enforceschema": "false"}
-        # One line is kept; the rest are numbers, which Spark aggregates without sorting lines.
-        example = self._first_line(self._lines(linesep=_LF))
-        quotes = quote_text(quote)
-        parity = f"(length(value) - length(replace(value, {quotes}, ''))) % 2"
-        lines = self._lines(linesep=_LF).selectExpr(
-            "_metadata.file_path as file",
-            "monotonically_increasing_id() as number",
-            self._sql(f"{self._may_be_first} as may_be_first"),
-            self._sql(f"value = {quote_text(example)} as alike"),
-            "endswith(value, '\r') as crlf",
-            self._sql(
-                "instr(value, '\r') between 1 and length(value) - 1 or "
-                f"(contains(value, {quotes}) and {parity} = 1) as broken"
-            ),
-            f"{_ODD} as odd",
-        )
-        numbers = [
-            f"min(number) filter (where may_be_first and {name})"
-            for name in ("true", "alike", "crlf")
-        ]
-        found = lines.groupBy("file").agg(
-            *map(F.expr, (*numbers, "bool_or(broken)", "bool_or(odd)"))
-        )
-        headers, broken, crlf = {}, False, True
-        for file, first, alike, ended, is_broken, odd in sorted(found.collect(), key=itemgetter(0)):
-            if odd and not self._encoding:
-                self._refuse_encoding(file)
-            if first is not None:
-                one = example if first == alike else self._first_line(self._of_file(file))
-                headers[local_path(file)] = one.partition("\r")[0]
-            broken, crlf = broken or is_broken, crlf and first == ended
+            return {**options, "multiline": "true", "enforceschema": "false"}
+        each_line = self.given.get("multiline", "").lower() == "false"
+        forms: dict[str, CsvForm] = {}
+        for file, text in self._texts():
+            try:
+                forms[file] = marks.form(text, each_line)
+            except ConfigurationError as error:
+                raise self._refusal(file, error) from error
         if self.given.get("header", "true").lower() == "true":
-            self._check_headers(headers)
+            self._check_headers({file: form.header for file, form in forms.items() if form.header})
+        if not any(form.has_breaks for form in forms.values()):
+            return {**options, "multiline": "false"}
+        if file := next((file for file, form in forms.items() if len(form.ends) > 1), None):
+            said = f"cells hold line breaks, and lines of {file} end in several ways. "
+            raise self._refusal(said, "Write it with one kind of line ends.")
+        ends = {end for form in forms.values() for end in form.ends}
         # Else Spark makes a line feed of each line break in quotes.
-        ends = {"linesep": "\r\n"} if broken and crlf else {}
-        return {**form, **ends, "multiline": str(broken).lower()}
+        one = {"linesep": min(ends)} if len(ends) == 1 else {}
+        return {**options, **one, "multiline": "true"}
 
     @property
-    def _may_be_first(self) -> str:
-        """SQL for whether a line can be a file's first row: Spark skips blank ones and comments."""
-        comment = quote_text(self.given.get("comment", ""))
-        return (
-            "_metadata.file_block_start = 0 and trim(value) not in ('', '\r') and "
-            f"({comment} = '' or not startswith(value, {comment}))"
-        )
+    def _separator(self) -> str:
+        separator = self.given.get("sep", self.given.get("delimiter", ","))
+        return {r"\t": "\t"}.get(separator, separator)
 
-    def _of_file(self, file: str) -> DataFrame:
-        return self._lines(_escaped(unquote(file)), linesep=_LF)
+    def _texts(self) -> Iterator[tuple[str, mmap]]:
+        """The files' names and bytes; those of other machines and compressed ones by Spark."""
+        for uri in sorted(self._listed):
+            path = local_path(uri)
+            is_here = os.path.isfile(path) and not path.endswith(_COMPRESSED)
+            with open(path, "rb") if is_here else TemporaryFile() as file:
+                if not is_here:
+                    self._copy(uri, file)
+                if os.fstat(file.fileno()).st_size:
+                    with mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+                        yield path, text
 
-    def _first_line(self, lines: DataFrame) -> str:
-        """The first line that can be a row; empty without one."""
-        found = lines.where(self._sql(self._may_be_first)).select("value").head(1)
-        return str(found[0].value) if found else ""
-
-    def _refuse_encoding(self, file: str) -> None:
-        line = self._of_file(file).where(_ODD).select("value").head(1)[0].value
-        said = f"{local_path(file)} is not in UTF-8, for instance the line {line!r}."
-        raise self._refusal(said, " Save it in UTF-8, or give ", Remedy("encoding"), ".")
+    def _copy(self, uri: str, to: IO[bytes]) -> None:
+        """Copy a file that only Spark can read."""
+        lines = self._lines(_escaped(unquote(uri)), linesep=_LF)
+        for line in lines.selectExpr("cast(value as binary)").toLocalIterator():
+            to.write(line[0] + b"\n")
+        to.flush()
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Refuse headers that differ, repeat a name, or are separated by another character."""
-        separator = self.given.get("sep", self.given.get("delimiter", ","))
-        separator = {r"\t": "\t"}.get(separator, separator)
         known: dict[str, list[str]] = {}
         for file, line in headers.items():
-            line = line.removeprefix("\ufeff")
-            names = known[file] = _cells(line, separator, self.given.get("quote", '"'))
+            names = known[file] = _cells(line, self._separator, self.given.get("quote", '"'))
             if pair := first_pair_alike(names) or _repeated(names):
                 said = f"the header of {file} names {' and '.join(pair)}, which SQL cannot tell "
                 raise self._refusal(said, "apart. Rename one of them.")
@@ -423,12 +422,13 @@ def _repeated(names: Sequence[str]) -> tuple[str, str] | None:
     return next(((name, name) for name in names if name and names.count(name) > 1), None)
 
 
-def _extends_ascii(encoding: str) -> bool:
-    """Whether lines and quotes can be found without decoding."""
-    try:
-        return '\n"'.encode(encoding or "utf-8") == b'\n"'
-    except LookupError:
-        return False
+def _all_names(t: st.DataType) -> Iterator[str]:
+    """The names of a type's fields, in any depth."""
+    for field in t.fields if isinstance(t, st.StructType) else ():
+        yield field.name
+        yield from _all_names(field.dataType)
+    if isinstance(t, st.ArrayType):
+        yield from _all_names(t.elementType)
 
 
 def local_path(uri: str) -> str:
