@@ -14,7 +14,8 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.staged_rows import delete_rows, merge_table
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parameters import BoundText
-from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.cube.dataset_uuid import split_uuid
+from ktk_engine.cube.specification import check_cube_name
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.target import Target
@@ -65,12 +66,13 @@ def write_table(
     check_user_metadata(name, metadata)
     objects, rows = store._store, rows_of(name, frame)
     check_new_uuid(name)
-    if is_in_cube(name):
-        cube, dataset = split_uuid(name)
+    cube, dataset = split_uuid(name)
+    if cube and dataset:
         raise ConsistencyError(
             f"{name} is the dataset {dataset} of cube {cube}, not a table: write to it with "
             f"Store.cube({cube!r}), by append, update or extend. Nothing was written."
         )
+    check_cube_name("table", name)
     state = resolve(objects, scope_of(name))
     target = _target(objects, state, name, layout, metadata)
     context = WriteContext(python_history())

@@ -65,8 +65,8 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
 
 
 def _not_found(store: ObjectStore, name: str) -> Message | str:
-    if is_in_cube(name):
-        cube, dataset = split_uuid(name)
+    cube, dataset = split_uuid(name)
+    if cube and dataset:
         return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
     if known := _other_relation(store, name):
         return known

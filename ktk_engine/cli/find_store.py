@@ -57,6 +57,8 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
 def find_stores(store_url: str | None, *, quiet: bool = False) -> list[ObjectStore]:
     """Open all schemas of this command's warehouse, or its only store.
 
+    A folder beside them counts too if it lost all that tells of its datasets.
+
     Args:
         store_url: as for `find_store`.
         quiet: as for `find_store`.
@@ -64,7 +66,7 @@ def find_stores(store_url: str | None, *, quiet: bool = False) -> list[ObjectSto
     Raises:
         ConfigurationError: as for `find_store`.
     """
-    return _found(store_url, _schemas_of, quiet)
+    return _found(store_url, _schemas_and_lost, quiet)
 
 
 def _found(
@@ -80,8 +82,8 @@ def _found(
         stores, source = opened(os.environ["KTK_STORE"], None), "KTK_STORE"
     else:
         url, schema, options, source = _from_profile(Path.cwd())
-        whole = opened is _schemas_of
-        stores = _schemas_of(url, options) if whole else [_open(f"{url}/{schema}", options)]
+        whole = opened is not _schema_of
+        stores = opened(url, options) if whole else [_open(f"{url}/{schema}", options)]
     from ktk_engine.store.local.missing_folder import missing_folder
 
     for store in stores:
@@ -178,6 +180,18 @@ def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[Obje
     inner = [name for name in folders if name != ".ktk" and _is_schema(store, name)]
     found = [_open(f"{url.rstrip('/')}/{name}", options) for name in inner]
     return [store, *found] if _is_schema(store) or not found else found
+
+
+def _schemas_and_lost(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
+    """Open all schemas, and folders beside them that have files of datasets alone."""
+    from ktk_engine.maintain.check import has_lost_logs
+
+    found, root = _schemas_of(url, options), _open(url, options)
+    if _is_schema(root):
+        return found
+    folders = [name[:-1] for name in root.list_names() if name.endswith("/")]
+    others = [_open(f"{url.rstrip('/')}/{name}", options) for name in folders if name != ".ktk"]
+    return [*found, *(store for store in others if has_lost_logs(store))]
 
 
 def _is_schema(store: ObjectStore, folder: str = "") -> bool:

@@ -8,7 +8,10 @@ from typing import Any
 
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.errors import ConsistencyError, FormatError, KtkError
+from ktk_engine.format.dataset_key import TABLE
+from ktk_engine.format.load_document import list_documents
 from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
@@ -103,21 +106,41 @@ def check_all(
 
     What cannot be checked at all is a problem as well.
     """
+    if has_lost_logs(store):
+        reason = (
+            f"{store.url} has files of datasets, but no log and no document that names them. "
+            "Restore them from a backup."
+        )
+        problem = Problem("", "", "", "", "", reason)
+        yield Checked(store.url.rpartition("/")[2], 0, 0, 0, 0, (problem,), deep)
     for scope, documents in present_scopes(store).items():
         try:
             state = resolve(store, scope, documents)
             if state.datasets:
                 yield check(store, scope.name, deep=deep, progress=progress)
-            elif state.head is None and _lost_log(store.list_names(scope.folder)):
+            elif state.head is None and _lost_log(store, scope):
                 raise ConsistencyError("Its log is gone. Restore it from a backup.")
         except KtkError as error:
             problem = Problem("", "", "", "", "", str(error))
             yield Checked(scope.name, 0, 0, 0, 0, (problem,), deep)
 
 
-def _lost_log(names: Collection[str]) -> bool:
-    """Whether a scope without a log has snapshots, and no first write that is still on its way."""
-    return "snapshots/" in names and "intent/" not in names
+def has_lost_logs(store: ObjectStore) -> bool:
+    """Whether a store has files of datasets, but no log and no document that names them."""
+    names = store.list_names()
+    if f"{FOLDER}/" in names or list_documents(store):
+        return False
+    folders = [name.removesuffix("/") for name in names if name.endswith("/")]
+    return any(f"{TABLE}/" in store.list_names(folder) for folder in folders)
+
+
+def _lost_log(store: ObjectStore, scope: LogScope) -> bool:
+    """Whether a scope without a log has snapshots of a write that left no note.
+
+    A first write that was killed left one.
+    """
+    written, noted = (store.list_names(f"{scope.folder}/{it}") for it in ("snapshots", "intent"))
+    return bool({it.removesuffix("/") for it in written} - {it.partition(".")[0] for it in noted})
 
 
 def _check_tagged(

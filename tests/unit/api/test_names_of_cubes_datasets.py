@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import KtkError
+from ktk_engine.errors import DatasetNotFoundError, KtkError, SpecificationError
 from tests.support.stores import tree
 
 UUID = "dd++seed"
@@ -78,3 +78,13 @@ def test_the_command(face, store, ktk, command):
     result = ktk(*command, code=None)
     assert result.exit_code, result.output
     assert tree(store.root) == before
+
+
+@pytest.mark.parametrize("name", ["++a", "a++", "++", "+++"])
+def test_a_name_with_nothing_on_one_side_of_the_sign_is_no_dataset(store, name):
+    face = Store.of(store)
+    with pytest.raises(SpecificationError, match="separates cube and dataset"):
+        face.write_table(name, pa.table({"x": [1]}))
+    for ask in (lambda: face.table(name).rows, lambda: face.drop(name)):
+        with pytest.raises(DatasetNotFoundError, match="has no cube or table"):
+            ask()

@@ -1,3 +1,5 @@
+import shutil
+
 import click
 import pytest
 import yaml
@@ -88,6 +90,24 @@ def test_schemas_below_a_root_that_is_one_are_checked_too(folder):
     assert (check().exit_code, check("--store", "wh").exit_code) == (1, 1)
 
 
+@pytest.mark.parametrize("lost", [["two"], ["an", "two"]])
+def test_a_schema_that_lost_its_log_and_documents_is_named(folder, lost):
+    project(folder)
+    for name in ("an", "two"):
+        schema(folder, f"wh/{name}")
+    (folder / "wh" / "notes" / "of").mkdir(parents=True)
+    assert check("--store", "wh").exit_code == 0
+    for name in lost:
+        shutil.rmtree(folder / "wh" / name / ".ktk")
+        for document in (folder / "wh" / name).glob("*.by-dataset*"):
+            document.unlink()
+    for arguments in ([], ["--store", "wh"], ["--store", "wh/two"], ["--json"]):
+        found = check(*arguments)
+        assert found.exit_code == 1
+        assert "Restore them from a backup" in " ".join(found.stdout.split())
+        assert all(f"wh/{name}" in found.output for name in lost if "wh/two" not in arguments)
+
+
 def empty(folder):
     (folder / "wh").mkdir()
 
@@ -112,7 +132,11 @@ def test_a_check_of_nothing_does_not_end_well(folder, made, arguments):
     for store in ([], ["--store", "wh"], ["--store", "wh/an"]):
         found = check(*arguments, *store)
         assert found.exit_code == 1
-        assert "nothing was checked" in found.stderr or "does not exist" in found.stderr
+        said = " ".join(found.output.split())
+        assert any(
+            words in said
+            for words in ("nothing was checked", "does not exist", "Restore them from a backup")
+        )
         assert "no problems" not in found.stdout
 
 

@@ -201,6 +201,19 @@ def test_a_log_that_is_gone_is_found(store, documents):
     assert "log" in str(nyc.problems[0].reason)
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_log_that_is_gone_is_found_beside_the_note_of_a_writer(store, killed):
+    """A first write that was killed has only its own snapshots."""
+    if not killed:
+        build_table(store)
+        for key in keys(store):
+            if "/log/" in key or ".by-dataset" in key:
+                (store.root / key).unlink()
+    store.put(".ktk/dataset/plain/snapshots/x/plain.parquet", b"")
+    store.put(".ktk/dataset/plain/intent/x.json", b"{}")
+    assert [item.name for item in check_all(store)] == ([] if killed else ["plain"])
+
+
 def test_a_cube_that_was_removed_or_is_being_made_is_no_problem(store):
     build_nyc(store)
     remove(store, "nyc", cascade=True)
