@@ -11,12 +11,16 @@ from typing import Self
 
 from ktk_engine.messages import Message, Remedy, Voice, printable
 
+# Others may have written the text, so each expression looks at each stretch of it only once.
+_BEFORE_AT = re.compile(r"(?<![^\s@'\"])[^\s@'\"]++@")
 # A scheme, then `user@`, or `user:secret@` whose secret may contain slashes; a port is no secret.
 _USERINFO = re.compile(
-    r"([A-Za-z][A-Za-z0-9+.\-]*):(/{1,3})"
-    r"([^\s/@:'\"]*:(?!\d+(?:/|$))[^\s@'\"]*|[^\s/@'\"]+)@"
+    r"([A-Za-z][A-Za-z0-9+.\-]{0,63}):(/{1,3})"
+    r"([^\s/@:'\"]*+:(?!\d+/)[^\s@'\"]*+|[^\s/@'\"]++)@"
 )
-_QUERY = re.compile(r"\b(?!file:)([A-Za-z][A-Za-z0-9+.\-]*://[^\s?'\"]*)\?[^\s'\"]+")
+_QUERY = re.compile(
+    r"(?<![^\s?'\"])((?>[^\s?'\"]*?[A-Za-z0-9+.\-]://(?<!\bfile://))[^\s?'\"]*+)\?[^\s'\"]++"
+)
 # Parameters of a Spark Connect server, such as its token.
 _PARAMETERS = re.compile(r"\b(sc://[^\s/;'\"]*/?;)[^\s'\"]+")
 # In these, a container precedes the @.
@@ -28,7 +32,8 @@ def without_secrets(text: str) -> str:
     if ":/" not in text:
         return text
     text = _PARAMETERS.sub(r"\1***", text)
-    return _QUERY.sub(r"\1?***", _USERINFO.sub(_masked, text))
+    text = _BEFORE_AT.sub(lambda match: _USERINFO.sub(_masked, match[0]), text)
+    return _QUERY.sub(r"\1?***", text)
 
 
 def _shown(text: str) -> str:

@@ -12,8 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
-# Control characters, which a terminal obeys, and those that change the direction of what follows.
-_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+# Control characters, which a terminal obeys, those that change the direction of what follows, and
+# halves of surrogate pairs, which no stream takes.
+_CONTROL = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)"
+)
 
 Voice = Mapping[str, str]
 """The words for each kind of remedy, with its arguments in braces; see `PYTHON` for the kinds."""

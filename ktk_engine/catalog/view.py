@@ -13,6 +13,7 @@ from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormat
 from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.field_types import with_field_types
+from ktk_engine.format.parse_json import check_size
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
@@ -22,7 +23,8 @@ FOLDER = ".ktk/view"
 # stores, where earlier versions would not look. Any other view is written as format 2.
 _FORMATS = (1, 2, 3)
 _SUFFIX = ".json"
-_CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
+_LARGEST_TEXT = 1 << 20  # characters
+_CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[(?:[^/]|/(?!\*))*?\]) \*/")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class ViewDocument:
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
+
+    def __post_init__(self) -> None:
+        check_size(len(self.sql), _LARGEST_TEXT, f"The text of view {self.name}")
 
 
 def view_key(name: str) -> str:

@@ -31,7 +31,7 @@ _ZERO = exp.Literal.number(0)
 LARGEST_EXPONENT = 400
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"

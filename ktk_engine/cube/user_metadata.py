@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ktk_engine.cube.cube_metadata import is_cube_key
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, FormatError
 from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY
+from ktk_engine.format.parse_json import render_json
 from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY
 
 _OF_A_BUILD = ("creation_time", BASE_KEY, STAMP_KEY)
@@ -39,8 +39,8 @@ def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
                 "Nothing was written."
             )
         try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as error:
+            render_json({key: value}, allow_nan=False)
+        except (TypeError, ValueError, FormatError) as error:
             raise ConfigurationError(
                 f"Dataset {dataset}: the metadata of key {key!r} cannot be written as JSON: "
                 f"{error}. Nothing was written."

@@ -29,7 +29,7 @@ from ktk_engine.types.type_class import is_list
 
 _THREADS = 16
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
-_ANNOTATION = re.compile(r"\(([A-Za-z0-9]+)[^\n]*\)(?: \{|;)$", re.MULTILINE)
+_ANNOTATION = re.compile(r"^(?>[^\n]*?\(([A-Za-z0-9]{1,64}))[^\n]*\)(?: \{|;)$", re.MULTILINE)
 # Known annotations: the Arrow type tells whether Spark reads a column.
 _ANNOTATIONS = frozenset(
     {"BSON", "Date", "Decimal", "Enum", "Float16", "Int", "JSON", "List", "Map", "String", "Time"}

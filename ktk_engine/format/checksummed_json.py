@@ -6,12 +6,11 @@ The digest is the first key and covers the bytes after it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ktk_engine.errors import FormatError, UnsupportedFormatError
-from ktk_engine.format.parse_json import parse_json
+from ktk_engine.format.parse_json import parse_json, render_json
 from ktk_engine.messages import Message, Remedy
 
 KEY = "sha256"
@@ -21,8 +20,11 @@ _DIGITS = 64
 
 
 def render_checksummed(document: Mapping[str, Any]) -> bytes:
-    """Render a non-empty JSON document without the key `sha256` together with its digest."""
-    body = json.dumps(document, indent=1).encode()
+    """Render a non-empty JSON document without the key `sha256` together with its digest.
+
+    Raises a `FormatError` for half of a surrogate pair.
+    """
+    body = render_json(document, indent=1)
     return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
 
 

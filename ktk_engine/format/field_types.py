@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
+from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 _Record = TypeVar("_Record")
@@ -14,12 +16,15 @@ def with_field_types(record: _Record) -> _Record:
 
     A `Literal` is any text, because later versions may write others.
     """
-    kind: type = type(record)
-    for name, hint in _hints(kind).items():
-        value = getattr(record, name)
-        if not _fits(value, hint):
-            raise TypeError(f"`{name}` is {str(value)[:100]!r}, of type {type(value).__name__}")
+    check_types(vars(record), _hints(type(record)))
     return record
+
+
+def check_types(record: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    """Raise a `KeyError` or `TypeError` unless a record has these names with these types."""
+    for name, hint in types.items():
+        if not _fits(value := record[name], hint):
+            raise TypeError(f"`{name}` is {str(value)[:100]!r}, of type {type(value).__name__}")
 
 
 @cache
@@ -31,12 +36,16 @@ def _fits(value: object, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return isinstance(value, str)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
+    if origin in (tuple, list):
+        return isinstance(value, origin) and all(_fits(item, parts[0]) for item in value)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(
             _fits(key, parts[0]) and _fits(item, parts[1]) for key, item in value.items()
         )
-    if parts:  # a union
+    if origin is UnionType:
         return any(_fits(value, part) for part in parts)
-    return type(value) is int if hint is int else isinstance(value, hint)
+    if hint is datetime:
+        return isinstance(value, datetime) and value.tzinfo is not None
+    if hint is int:
+        return type(value) is int
+    return hint is Any or isinstance(value, origin or hint)

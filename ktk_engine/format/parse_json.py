@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -20,7 +21,7 @@ MAX_DEPTH = 64
 
 
 def parse_json(data: bytes, what: str) -> Any:
-    """Parse JSON in UTF-8, without duplicate keys, NaN and infinite numbers.
+    """Parse JSON in UTF-8, without duplicate keys, half characters, NaN and infinite numbers.
 
     `what` names it in messages, for instance `log entry .ktk/.../42.json`. Raises a `FormatError`
     for anything else, and an `UnsupportedFormatError` beyond the limits of size, depth and values.
@@ -31,6 +32,7 @@ def parse_json(data: bytes, what: str) -> Any:
     try:
         found = _DECODER.decode(data.decode("utf-8-sig"))
         check_depth(found, what)
+        _check_characters(data, found)
     except UnicodeDecodeError as error:
         raise FormatError(f"{what} is not UTF-8 text: {error}") from error
     except RecursionError as error:
@@ -39,6 +41,25 @@ def parse_json(data: bytes, what: str) -> Any:
         kind = UnsupportedFormatError if isinstance(error, _ConstantError) else FormatError
         raise kind(f"{what} is not valid JSON: {error}") from error
     return found
+
+
+def render_json(content: object, **options: Any) -> bytes:
+    """Render JSON in ASCII as `json.dumps` does.
+
+    Raises a `FormatError` for half of a surrogate pair, which `parse_json` would refuse.
+    """
+    data = json.dumps(content, **options).encode()
+    try:
+        _check_characters(data, content)
+    except UnicodeEncodeError as error:
+        raise FormatError(f"What is to be stored has no character there: {error}") from error
+    return data
+
+
+def _check_characters(data: bytes, content: object) -> None:
+    """Raise a ValueError if a text is no UTF-8; `data` has the content in any encoding."""
+    if _HALF.search(data):
+        json.dumps(content, ensure_ascii=False).encode()
 
 
 class _ConstantError(ValueError):
@@ -106,6 +127,7 @@ def _finite(text: str) -> float:
     return number
 
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # in ASCII, also of whole characters
 _DECODER = json.JSONDecoder(
     object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_float=_finite
 )

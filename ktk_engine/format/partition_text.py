@@ -24,7 +24,7 @@ from ktk_engine.types.type_class import class_name, normalize
 Texts: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[str]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+(\.0+)?")
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|[+-]?nan", re.I)
+_FLOAT = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|[+-]?nan", re.I)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?)?")
 _CLOCK = r"(?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:\.(?P<fraction>[0-9]{1,9}))?"
 _TIME = re.compile(_CLOCK)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, FormatError
+from ktk_engine.format.field_types import with_field_types
 from ktk_engine.types.quote import quote_identifier
 
 # The key of constraints in a snapshot's properties, which also bind inserts by hand.
@@ -31,8 +32,12 @@ class Constraint:
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Constraint:
-        """Read what `as_dict` gives."""
-        return cls(item["kind"], tuple(item["columns"]), item["expression"], item["name"])
+        """Read what `as_dict` gives; raises a `FormatError` for anything else."""
+        try:
+            kind, columns = item["kind"], tuple(item["columns"])
+            return with_field_types(cls(kind, columns, item["expression"], item["name"]))
+        except (KeyError, TypeError) as error:
+            raise FormatError(f"A stored constraint is damaged: {error}.") from error
 
     def as_dict(self) -> dict[str, Any]:
         """Give the constraint as JSON data."""

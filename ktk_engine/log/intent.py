@@ -17,6 +17,7 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
     StoreError,
 )
+from ktk_engine.format.field_types import with_field_types
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.log.change.after_commit import say_committed
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
@@ -146,7 +147,8 @@ def read_intents(store: ObjectStore, scope: LogScope) -> list[Intent]:
             key = join_key(folder, name)
             note = parse_json(store.get(key), f"Intent {key}")
             heartbeat = datetime.fromisoformat(note["heartbeat"])
-            intents.append(Intent(name.partition(".")[0], note["operation"], heartbeat))
+            found = Intent(name.partition(".")[0], note["operation"], heartbeat)
+            intents.append(with_field_types(found))
         except ObjectNotFoundError:
             continue  # its writer has just finished
         except (KeyError, TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
@@ -123,10 +123,3 @@ class Form(Protocol):
 
         What readers start from goes first, so that none sees an old state.
         """
-
-
-def check_types(record: Mapping[str, Any], types: Mapping[str, type]) -> None:
-    """Raise a `KeyError` or `TypeError` unless a record has these names with these types."""
-    for name, kind in types.items():
-        if not isinstance(record[name], kind):
-            raise TypeError(f"{name} is {record[name]!r}")

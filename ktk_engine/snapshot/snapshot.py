@@ -60,6 +60,12 @@ LEFT_OUT = "left_out"
 # Property: columns of text or bytes that other programs have in Arrow's large layout. Programs
 # that append there compare schemas and indexes with it.
 LARGE = "large"
+PROPERTIES: Mapping[str, Any] = {  # types of those whose values count
+    **dict.fromkeys(("dimension_columns", "clustered_by", LARGE, PUBLISH), list[str] | None),
+    LEFT_OUT: Mapping[str, str] | None,
+    "constraints": list[Mapping[str, Any]] | None,
+    "table": str | None,
+}
 _LARGEST_DERIVED = 256 * 1024 * 1024
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 _VALUES_OF_A_THREAD = 50_000
 
 
+@runtime_checkable
 class FileTable(Protocol):
     """The interface of a table of files: an Arrow table, or one that is decoded on demand."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -17,13 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
+from ktk_engine.format.field_types import check_types, with_field_types
 from ktk_engine.format.file_digest import DAMAGE, digest_of_json
-from ktk_engine.format.parse_json import check_count, parse_json
+from ktk_engine.format.parse_json import check_count, parse_json, render_json
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.file_segments import SegmentedFiles, SegmentReader
 from ktk_engine.snapshot.index_segment import segment_of_json
 from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
+    PARTITION_PREFIX,
+    PROPERTIES,
     Snapshot,
     check_partition_values,
     concat_files,
@@ -58,7 +60,7 @@ def write_snapshot(
     else:
         rows = files = snapshot.files
     snapshot = replace(snapshot, file_table=files, next_file=snapshot.next_number)
-    table = rows.replace_schema_metadata({_METADATA_KEY: json.dumps(_document(snapshot))})
+    table = rows.replace_schema_metadata({_METADATA_KEY: render_json(_document(snapshot))})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
     data = sink.getvalue().to_pybytes()
@@ -160,10 +162,15 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
             )
         )
     schema = _decode_schema(document["schema"])
-    return Snapshot(
+    keys: list[str] = document["partition_keys"]
+    values = {PARTITION_PREFIX + name for name in keys}
+    if not (values.issubset(files.schema.names) and set(keys).issubset(schema.names)):
+        raise ValueError(f"it lacks one of the partition columns {', '.join(keys)}")
+    check_types({**dict.fromkeys(PROPERTIES), **document["properties"]}, PROPERTIES)
+    snapshot = Snapshot(
         uuid=document["uuid"],
         schema=schema,
-        partition_keys=tuple(document["partition_keys"]),
+        partition_keys=tuple(keys),
         file_table=files,
         indices=document["indices"],
         metadata=document["metadata"],
@@ -179,6 +186,7 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         },
         next_file=document.get("next_file"),
     )
+    return with_field_types(snapshot)
 
 
 def _on_base(reader: SegmentReader, document: Mapping[str, Any], added: StoredFiles) -> pa.Table:

@@ -16,7 +16,7 @@ from ktk_engine.sql.token import Token, name_of, tokenize
 from ktk_engine.types.quote import quote_identifier
 
 # Spark replaces these anywhere in a text: `${env:HOME}`, `${spark.x}`.
-SUBSTITUTION = re.compile(r"\$\{\S+?\}")
+SUBSTITUTION = re.compile(r"\$\{\S(?:[^\s}$]|\$(?!\{[^}]))*+\}")
 _LONGEST_NUMBER = 1_000  # digits; Python reads 4,300 at most
 _PLAIN_HINT = re.compile(r"/\*\+[\w\s.,()]*\*/")
 # All that Spark's lexer knows: `$` begins a literal that `tokenize` does not know.

@@ -8,10 +8,13 @@ versions.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
+
+from ktk_engine.errors import QueryError
 
 # Half of a surrogate pair, which is no character: Python's texts may have it, UTF-8 has not.
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -34,6 +37,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES = frozenset("'\"`")
 _COMMENT_SIGN = re.compile(r"/\*|\*/")
 
 
@@ -47,10 +51,18 @@ class Token(NamedTuple):
 
 
 def tokenize(sql: str) -> list[Token]:
-    """Cut any text into tokens, without blanks and comments; an unclosed quote is a sign."""
+    """Cut any text into tokens, without blanks and comments.
+
+    An unclosed quote is a sign, and so are all of its kind that follow: looking again for the end
+    of each would take forever.
+    """
     found: list[Token] = []
-    match, at, end = _TOKEN.match, 0, len(sql)
+    match, at, end, unclosed = _TOKEN.match, 0, len(sql), set[str]()
     while at < end:
+        if sql[at] in unclosed:
+            found.append(Token("sign", at, at + 1, sql[at]))
+            at += 1
+            continue
         item = match(sql, at)
         assert item is not None  # any character is a sign
         kind, start, at = item.lastgroup, at, item.end()
@@ -58,6 +70,8 @@ def tokenize(sql: str) -> list[Token]:
             at = _end_of_comment(sql, at)
         elif kind == "word" or kind == "sign":
             found.append(Token(kind, start, at, item[0].upper()))  # type: ignore[arg-type]
+            if item[0] in _QUOTES:
+                unclosed.add(item[0])
         elif kind is not None:
             found.append(Token(kind, start, at, ""))  # type: ignore[arg-type]
     return found
@@ -94,16 +108,25 @@ def text_of(sql: str, tokens: Sequence[Token]) -> str:
 
 
 def text_of_literal(literal: str) -> str:
-    """Give the text of a string literal."""
+    """Give the text of a string literal; raises a `QueryError` for what is no character."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote = literal[0]
-    return _ESCAPE.sub(_unescaped, literal[1:-1].replace(quote * 2, quote))
+    text = _ESCAPE.sub(_unescaped, literal[1:-1].replace(quote * 2, quote))
+    if HALF_CHARACTER.search(text):  # two halves are one character, as in Java
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            said = f"A literal has half of a surrogate pair, which is no character: {text[:100]!a}."
+            raise QueryError(said) from error
+    return text
 
 
 def _unescaped(match: re.Match[str]) -> str:
     digits = match["u"] or match["U"]
     if digits:
+        if int(digits, 16) > sys.maxunicode:
+            raise QueryError(f"`{match[0]}` is no character.")
         return chr(int(digits, 16))
     if match["o"]:
         return chr(int(match["o"], 8))

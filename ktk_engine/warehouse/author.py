@@ -50,6 +50,6 @@ def python_history() -> dict[str, str]:
 def user_name() -> str:
     """The account of this process, as Spark names owners of tables; may be empty in containers."""
     try:
-        return getpass.getuser()
+        return getpass.getuser().encode(errors="backslashreplace").decode()
     except (ImportError, KeyError, OSError):
         return ""

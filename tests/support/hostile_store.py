@@ -56,6 +56,17 @@ def payloads(outside: Path) -> dict[str, str]:
     }
 
 
+# What is put in the place of any value: other types, and numbers and texts that nobody expects.
+VALUES: list[Any] = [
+    *(-1, 0, 0.5, 2**31, 2**63, 2**64, 10**30, 1e308, True, None, [], {}, [[]], {"a": 1}),
+    *("", "\ud800", "\0", "a/b", "..", "a" * 300, "x" * 100_000, "9999-99-99", "2020-01-01"),
+    *("{" * 2_000, "[" * 2_000, "struct<" * 500, "list<item: " * 300 + "int64" + ">" * 300),
+    *("decimal128(99, 99)", "decimal128(-1, 0)", "timestamp[us, tz=../../etc/passwd]", "p=%ff"),
+    *("fixed_size_binary[99999999999]", "fixed_size_list<item: int64>[2147483647]", "a\\"),
+    *("dictionary<values=string, indices=int8, ordered=0>", "extension<arrow.uuid>", "p=%00"),
+]
+
+
 def build_store(folder: Path) -> LocalStore:
     """Use every feature once; names, notes and comments hold what their rules allow."""
     warehouse = Warehouse(folder.parent)
@@ -110,10 +121,13 @@ def places(store: LocalStore, key: str) -> list[Path_]:
     return found
 
 
-def replace(store: LocalStore, key: str, place: Path_, text: str) -> None:
-    """Put a text there, and compute again whatever vouches for the document."""
+def replace(store: LocalStore, key: str, place: Path_, value: object) -> None:
+    """Put a value there, and compute again whatever vouches for the document.
+
+    Raises an error of any kind where nothing can hold it.
+    """
     content = _read(store, key)
-    _put(content, place, text)
+    _put(content, place, value)
     _write(store, key, content)
 
 
@@ -191,7 +205,7 @@ def _leaves(value: Any, place: Path_ = ()) -> Iterator[Path_]:
         yield place
 
 
-def _put(value: Any, place: Path_, text: str) -> None:
+def _put(value: Any, place: Path_, text: Any) -> None:
     while True:
         first, *rest = place
         if first == "key":

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import DELTA_LOG
+from ktk_engine.format.field_types import check_types
 from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.publish.delta.checkpoint import parse_checkpoint, render_checkpoint
-from ktk_engine.publish.form import check_types
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -113,7 +114,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
         for version in newest:
             data = store.get(entry_key(uuid, version))
             for line in filter(bytes.strip, data.splitlines()):
-                state.apply(json.loads(line))
+                state.apply(parse_json(line, "it"))
             head = _first_line(data)
             first = first or head
         if entries and not newest:
@@ -126,8 +127,8 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
             _, state.commit = _mark(head)
     except ObjectNotFoundError as error:
         state.broken = str(error)
-    except (*DAMAGE, LookupError) as error:
-        if isinstance(error, KtkError):
+    except (*DAMAGE, LookupError, FormatError) as error:
+        if isinstance(error, KtkError) and not isinstance(error, FormatError):
             raise
         state.broken = f"an entry or checkpoint is damaged: {error}"
     if (entries or checkpoints) and not (state.metadata and state.protocol) and not state.broken:

@@ -7,13 +7,14 @@ and their own fields have ids, too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ktk_engine.errors import FormatError
 from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.publish.iceberg.avro_schemas import avro_name
 from ktk_engine.publish.iceberg.iceberg_schema import IcebergType, Path, widest
 from ktk_engine.types.field_id import field_id, parts_of
@@ -97,9 +98,9 @@ def joined_mappings(first: Iterable[Mapped], second: Iterable[Mapped]) -> list[M
 def parse_mapping(text: Any, last: int) -> list[Mapped]:
     """Read a mapping that this library wrote, with ids up to `last`; any other one is empty."""
     try:
-        found: list[Mapped] = json.loads(text)
+        found: list[Mapped] = parse_json(text.encode(), "it")
         _check_mapping(found, last)
-    except (*DAMAGE, LookupError):
+    except (*DAMAGE, LookupError, FormatError):
         return []
     return found
 

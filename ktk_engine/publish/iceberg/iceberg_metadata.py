@@ -6,7 +6,6 @@ Versions are named as in Hadoop's layout, which needs only a folder: `vN.metadat
 
 from __future__ import annotations
 
-import json
 import os.path
 import re
 import urllib.parse
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ktk_engine.errors import (
+    FormatError,
     InvalidKeyError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -24,8 +24,9 @@ from ktk_engine.errors import (
     TokenMismatchError,
 )
 from ktk_engine.format.dataset_key import ICEBERG, METADATA
+from ktk_engine.format.field_types import check_types
 from ktk_engine.format.file_digest import DAMAGE
-from ktk_engine.publish.form import check_types
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.publish.iceberg.field_ids import paths_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key, validate_key
@@ -41,6 +42,7 @@ _HINT = "version-hint.text"
 _HINTED = re.compile(rb"\s*\d{1,18}\s*")
 _LOCAL = "file://"
 _NUMBERS = ("last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id")
+_TYPES = {"table-uuid": str, "location": str, **dict.fromkeys(_NUMBERS, int)}
 _RETRIES = 10
 
 
@@ -169,12 +171,12 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
     if version < 0:
         return IcebergState()
     try:
-        state = IcebergState(version, json.loads(data), hint)
+        state = IcebergState(version, parse_json(data, "it"), hint)
         if state.metadata["format-version"] != 2:
             said = f"its Iceberg metadata is of version {state.metadata['format-version']}"
             return IcebergState(version, hint=hint, broken=said)
         _check(state)
-    except (*DAMAGE, LookupError, InvalidKeyError) as error:
+    except (*DAMAGE, LookupError, FormatError, InvalidKeyError) as error:
         said = f"its Iceberg metadata is damaged: {error}"
         return IcebergState(version, hint=hint, broken=said)
     return state
@@ -183,10 +185,10 @@ def read_metadata(store: ObjectStore, uuid: str) -> IcebergState:
 def _check(state: IcebergState) -> None:
     """Raise an error of any kind if something lacks that the next version is made from."""
     found = state.metadata
-    if not (found["table-uuid"] and state.schema and state.spec):
+    if not (state.schema and state.spec):
         raise ValueError("it does not say what table it is of")
-    check_types(found, dict.fromkeys(_NUMBERS, int))
-    check_types({"properties": found.get("properties") or {}}, {"properties": dict})
+    check_types(found, _TYPES)
+    check_types({"properties": found.get("properties") or {}}, {"properties": Mapping[str, str]})
     for schema in found["schemas"]:
         check_types(schema, {"schema-id": int})
         paths_of(schema["fields"])
@@ -195,10 +197,11 @@ def _check(state: IcebergState) -> None:
         for item in spec["fields"]:
             check_types(item, {"source-id": int, "field-id": int, "name": str, "transform": str})
     for item in state.snapshots:
-        check_types(item, {"snapshot-id": int})
+        check_types(item, {"snapshot-id": int, "manifest-list": str})
         said = item.get("summary", {})
+        check_types({"summary": said}, {"summary": Mapping[str, str]})
         if SNAPSHOT in said:  # it may stay
-            check_types(item, {"schema-id": int, "timestamp-ms": int, "manifest-list": str})
+            check_types(item, {"schema-id": int, "timestamp-ms": int})
             check_types(said, {SHA256: str})
             validate_key(said[SNAPSHOT])
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ktk_engine.errors import FormatError, InvalidKeyError, PublishError, StoreError
 from ktk_engine.extras import need
-from ktk_engine.publish.form import check_types
+from ktk_engine.format.field_types import check_types
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
 from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.single_values import plain_value, summary

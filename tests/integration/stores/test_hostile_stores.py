@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from tests.support.hostile_store import (
     ESCAPES,
     JINJA,
     OBEYED,
+    VALUES,
     build_store,
     documents,
     payloads,
@@ -234,6 +236,25 @@ def test_each_text_of_each_document(template, tmp_path, outside, watched, part):
             error.add_note(f"{kind} in {key}: {place}")
             raise
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_each_value_of_each_document_may_be_of_any_type(template, tmp_path, watched, part):
+    chosen = random.Random(part)
+    every = [(key, place) for key in documents(template) for place in places(template, key)]
+    folder = tmp_path / "wh"
+    for _ in range(CHANGES // 5):
+        key, place, value = *chosen.choice(every), chosen.choice(VALUES)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template.root.parent, folder)
+        store = LocalStore(folder / "other")
+        with suppress(ArithmeticError, AttributeError, TypeError, ValueError, pa.ArrowException):
+            replace(store, key, place, value)
+        try:
+            use(store)
+        except BaseException as error:
+            error.add_note(f"{value!r:.60} in {key}: {place}")
+            raise
 
 
 @pytest.mark.parametrize("is_view", [True, False])

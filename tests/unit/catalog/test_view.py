@@ -44,3 +44,13 @@ def test_damage(damage):
     del content["sha256"]
     with pytest.raises(FormatError):
         parse_view(json.dumps(content).encode(), "key")
+
+
+@pytest.mark.parametrize("damage", [{"sql": "select '\ud800'"}, {"sql": "x" * (1 << 20) + "x"}])
+def test_what_is_never_read_is_never_written(damage):
+    with pytest.raises(FormatError, match=r"has no character there|more than 1 MiB"):
+        render_view(replace(VIEW, **damage))
+    content = json.loads(render_view(VIEW)) | {"format": 1} | damage
+    del content["sha256"]
+    with pytest.raises(FormatError, match=r"surrogates not allowed|more than 1 MiB"):
+        parse_view(json.dumps(content).encode(), "key")

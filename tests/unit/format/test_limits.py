@@ -34,6 +34,8 @@ HOSTILE = {
     "infinite": b'{"a": -Infinity}',
     "too large a float": b'{"a": 1e999}',
     "too long an integer": b'{"a": ' + b"9" * 5000 + b"}",
+    "half a character": b'{"a": ["\\ud83d", "\\uDE00"]}',
+    "half a character in a key": b'{"\\udfff": 1}',
     "not UTF-8": b'{"a": "\xff"}',
     "UTF-16": '{"a": 1}'.encode("utf-16"),
     "cut": b'{"a": [1, 2',
@@ -59,13 +61,16 @@ def test_sound_json_is_what_python_makes_of_it():
         2**70,
         -0.0,
         {"a": {"a": 1}},
+        {"\U0001f600": "\U0001f600"},
     ):
         assert parse_json(json.dumps(content).encode(), "it") == content
     assert parse_json(b"\xef\xbb\xbf{}", "it") == {}
     assert parse_json(b"[" * 60 + b"]" * 60, "it")
 
 
-@pytest.mark.parametrize("name", ["duplicate key", "not a number", "deep", "cut", "not UTF-8"])
+@pytest.mark.parametrize(
+    "name", ["duplicate key", "not a number", "half a character", "deep", "cut", "not UTF-8"]
+)
 def test_every_reader_of_json_refuses_it(store, name):
     data = HOSTILE[name]
     store.put(document_key("u"), data)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ktk_engine.errors import QueryError
 from ktk_engine.sql import commands as c
 from ktk_engine.sql.statement import mentioned, read_statement
 from ktk_engine.sql.token import simplified, split_statements, text_of, tokenize
@@ -174,10 +175,17 @@ def test_names_are_found_in_texts_too():
 @pytest.mark.parametrize(
     ("literal", "text"),
     [("'it''s'", "it's"), ("'a' 'b'", "ab"), (r"'\n\t\\\'\0'", "\n\t\\'\0"), (r"r'\n'", r"\n"),
-     (r"'\u00e9\101\%\x'", "éA\\%x"), ('"a""b"', 'a"b')],
+     (r"'\u00e9\101\%\x'", "éA\\%x"), ('"a""b"', 'a"b'), (r"'\ud83d\ude00'", "\U0001f600")],
 )  # fmt: skip
 def test_texts(literal, text):
     assert text_of(literal, tokenize(literal)) == text
+
+
+@pytest.mark.parametrize("literal", [r"'\UFFFFFFFF'", r"'\U00110000'", r"'\ud800'", "'\udfff'"])
+def test_no_characters(literal):
+    for sql in (f"select * from identifier({literal})", f"select 1 from t version as of {literal}"):
+        with pytest.raises(QueryError, match="no character"):
+            read_statement(sql)
 
 
 @pytest.mark.parametrize(
