@@ -22,7 +22,7 @@ def rename(sql: str, names: Mapping[Reference, str]) -> str:
         text, alias = quote_identifier(name), ""
         if not reference.aliased:
             alias = f" as {quote_identifier(reference.parts[-1])}"
-            plain.add(reference.parts)
+            plain |= {reference.parts, _written(sql, reference)}
         if reference.alias_at > reference.end:
             changes[reference.start] = (reference.end, text)
             changes[reference.alias_at] = (reference.alias_at, alias)
@@ -48,6 +48,12 @@ def qualify(sql: str, schemas: Mapping[Reference, str]) -> str:
             end = next(token.end for token in others if token.word == ")")
         sql = sql[: reference.start] + name + sql[reference.start + end :]
     return sql
+
+
+def _written(sql: str, reference: Reference) -> Name:
+    """The name as the statement writes it, whose address may have been resolved."""
+    text = sql[reference.start : reference.end]
+    return Name(name_of(text, token) for token in tokenize(text)[: 2 * len(reference.parts) : 2])
 
 
 def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, str]]:

@@ -17,9 +17,19 @@ from ktk_engine.store.cloud.address import parse_cloud_address
 from ktk_engine.store.open_store import cloud_of, is_url, path_of_url
 
 _SCHEMA_OF_CLOUD = 5  # kind, container, account, domain, and a folder in the container
+_SCHEMA_ON_DISK = 3  # kind, and a folder in another than the root
 _PATTERN = frozenset("*?[]{}\\")
+# Options of Spark's reader that say how files are written; any other may say which are read, or
+# becomes a setting of Hadoop.
+_OPTIONS = frozenset(
+    """charset comment dateformat delimiter emptyvalue encoding enforceschema escape header
+    ignoreleadingwhitespace ignoretrailingwhitespace inferschema linesep mode
+    multiline nanvalue negativeinf nullvalue pathglobfilter positiveinf quote recursivefilelookup
+    sep timestampformat timestampntzformat""".split()
+)
 
 Place = tuple[str, ...]
+Files = tuple[str, tuple[tuple[str, str], ...]]  # a location, and options of Spark's reader
 
 
 def is_store_address(schema: str) -> bool:
@@ -44,7 +54,7 @@ class Trust:
     own: Collection[str] = ()  # warehouses of the project, whose views call its functions
     stores: Collection[str] = ()  # more warehouses and stores that the profile names
     sources: Callable[[], Iterable[str]] = tuple  # stores that the project names
-    files: Callable[[], Iterable[str]] = tuple  # locations of plain files that the project names
+    files: Callable[[], Iterable[Files]] = tuple  # plain files that the project names
 
     def is_own(self, schema: str) -> bool:
         """Whether a schema, or the store at an address, belongs to the project's warehouses."""
@@ -53,28 +63,45 @@ class Trust:
     def follow(self, schema: str, name: str, place: str) -> str:
         """Resolve the schema or address to which a view or cube `name` of `schema` leads.
 
-        Raises a `QueryError` that says how to allow it, unless it is below a trusted root or next
-        to the document's own store.
+        Open what it gives, without links of this machine, and not `place`. Raises a `QueryError`
+        that says how to allow it, unless it is below a trusted root or next to the document's own
+        store.
         """
         where = resolve_place(schema, place)
         if not is_store_address(where):
             return where
-        found = _place(where)
-        if not (
+        found = _place_in_document(where)
+        if found is None or not (
             _is_below(found, (*self.own, *self.stores))
             or _are_beside(found, _place(schema) if is_store_address(schema) else None)
             or _is_below(found, self.sources())
         ):
             _refuse(schema, name, "the store", where)
-        return where
+        return _address(found, where)
 
-    def check_files(self, schema: str, name: str, location: str) -> None:
-        """Refuse plain files that a view reads, unless the profile or the project names them."""
-        if location in (named := tuple(self.files())):
-            return
-        roots = (*named, *self.stores)
-        if _PATTERN & set(location) or not _is_below(_place(location), roots):
-            _refuse(schema, name, "the files", location)
+    def follow_files(self, schema: str, name: str, files: Files) -> str:
+        """Resolve the location of plain files that a view reads.
+
+        Raises a `QueryError` unless the profile or the project names them; see `follow`. Options
+        are those of a source, or say how files are written.
+        """
+        location, options = files
+        if files in (named := tuple(self.files())):
+            return location
+        roots = [root for root, _ in named]
+        if location not in roots:
+            found = _place_in_document(location)
+            resolved = location if found is None else _address(found, location)
+            if _PATTERN & {*location, *resolved} or not _is_below(found, (*roots, *self.stores)):
+                _refuse(schema, name, "the files", location)
+            location = resolved
+        if unknown := [key for key, _ in options if key.lower() not in _OPTIONS]:
+            raise QueryError(
+                f"{schema}.{name} reads the files at {files[0]} with the option `{unknown[0]}`, "
+                "which no source of this project has for them. Nothing was read there. Read them "
+                "by a source with this option."
+            )
+        return location
 
 
 def options_for(url: str, root: str, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -123,6 +150,20 @@ def _place(address: str) -> Place | None:
         return None
 
 
+def _place_in_document(address: str) -> Place | None:
+    """The place of an address that others wrote: no part of it leads up, not even encoded."""
+    try:
+        path = address if cloud_of(address) else path_of_url(address)
+    except ConfigurationError:
+        return None
+    return None if {".", ".."} & set(path.split("/")) else _place(address)
+
+
+def _address(place: Place, given: str) -> str:
+    """The address to open for a place; a cloud has no links, so the given one is the same."""
+    return "/" + "/".join(place[1:]) if place[0] == "file" else given
+
+
 def _is_below(place: Place | None, roots: Iterable[str]) -> bool:
     """Whether a place is one of some roots, or below one."""
     found = (_place(root) for root in roots) if place else ()
@@ -133,5 +174,5 @@ def _are_beside(place: Place | None, own: Place | None) -> bool:
     """Whether two places are in one folder, or the same."""
     if place is None or own is None:
         return False
-    has_parent = place[0] == "file" or len(place) >= _SCHEMA_OF_CLOUD
+    has_parent = len(place) >= (_SCHEMA_ON_DISK if place[0] == "file" else _SCHEMA_OF_CLOUD)
     return place == own or (has_parent and place[:-1] == own[:-1])

@@ -248,7 +248,11 @@ class KtkConnectionManager(SparkConnectionManager):
             [project.absolute(item) for item in own if item],
             [project.absolute(item) for item in stores],
             lambda: (a.store for a in self.source_addresses() if isinstance(a, StoreAddress)),
-            lambda: (a.location for a in self.source_addresses() if isinstance(a, FileAddress)),
+            lambda: (
+                (a.location, a.options)
+                for a in self.source_addresses()
+                if isinstance(a, FileAddress)
+            ),
         )
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]

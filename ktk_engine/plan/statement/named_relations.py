@@ -33,9 +33,9 @@ from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.sql.statement import Statement
 from ktk_engine.sql.stored_text import SUBSTITUTION, stored_query
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.trust import Trust, is_store_address, resolve_place
+from ktk_engine.store.trust import Trust, is_store_address
 from ktk_engine.types.did_you_mean import did_you_mean
-from ktk_engine.types.identifier import Identifier, first_pair_alike
+from ktk_engine.types.identifier import Identifier, Name, first_pair_alike
 
 OpenSchema = Callable[[str], ObjectStore | None]
 
@@ -121,13 +121,16 @@ class NamedRelations:
         """
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, StoreAddress):
+            if within:  # what was checked is what is opened
+                where = self.known.trust.follow(within, parts[-1], address.store)
+                address = replace(address, store=where)
             return address.store, self._outside(parts, address)
         if len(parts) != 2:
             return None
         schema, name = parts
-        if is_store_address(within):
-            schema = resolve_place(within, schema)
-        else:
+        if within:
+            schema = self.known.trust.follow(within, name, schema)
+        if not is_store_address(schema):
             schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
         relation = find_relation(catalog, name) if catalog is not None else None
@@ -212,26 +215,31 @@ class NamedRelations:
             is_foreign = not self.known.trust.is_own(schema)
             sql = self.view(schema, name).sql
             statement = stored_query(f"{schema}.{name}", sql, is_foreign)
-            for reference in statement.references:
-                self._check_reference(schema, name, reference.parts, is_foreign)
-            self._queries[key] = statement
+            references = tuple(
+                replace(item, parts=self._followed(schema, name, item.parts, is_foreign))
+                for item in statement.references
+            )
+            self._queries[key] = replace(statement, references=references)
         return self._queries[key]
 
-    def _check_reference(
-        self, schema: str, name: str, parts: Sequence[str], is_foreign: bool
-    ) -> None:
+    def _followed(self, schema: str, name: str, parts: Name, is_foreign: bool) -> Name:
+        """The parts of a reference that a view may read; those of files with what is to be opened."""
+        trust = self.known.trust
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, FileAddress):
-            self.known.trust.check_files(schema, name, address.location)
-        elif isinstance(address, StoreAddress):
-            self.known.trust.follow(schema, name, address.store)
+            files = (address.location, address.options)
+            address = replace(address, location=trust.follow_files(schema, name, files))
+            return Name((str(address), *parts[1:]))
+        if isinstance(address, StoreAddress):
+            trust.follow(schema, name, address.store)
         elif len(parts) == 2:
-            self.known.trust.follow(schema, name, parts[0])
+            trust.follow(schema, name, parts[0])
         if is_foreign and address is None and self.find(parts, schema) is None:
             raise QueryError(
                 f"{schema}.{name} reads {'.'.join(parts)}, which is no relation of its store, and "
                 "a view of another store reads nothing else."
             )
+        return parts
 
     def cube(self, schema: str, name: str, moment: Moment | None = None) -> Plannable:
         """Give the cube of a view at a version, None for the newest."""

@@ -74,13 +74,17 @@ def test_roots_on_this_machine(tmp_path, monkeypatch):
     (tmp_path / "alias").symlink_to(tmp_path / "prod")
     root = f"{tmp_path}/prod"
     trust = Trust((root,))
-    inside = [root, f"{root}/", f"{root}/an", f"file://{root}/an", f"{root}//an", f"{root}/x/../an",
-              f"{tmp_path}/alias/an", f"file:{root}/%61n"]  # fmt: skip
+    inside = [root, f"{root}/", f"{root}/an", f"file://{root}/an", f"{root}//an",
+              f"{tmp_path}/alias/an", f"file:{root}/%61n", f"{root}/..an"]  # fmt: skip
     outside = [f"{root}-evil", f"{root}/../secret", f"{root}/link", f"{root}/link/x", str(tmp_path),
                f"file://{root}/%2e%2e/secret", f"{tmp_path}/secret", "file://host" + root,
-               f"{root}/an/../../prod-evil", "/", f"{tmp_path}/PROD"]  # fmt: skip
+               f"{root}/an/../../prod-evil", "/", f"{tmp_path}/PROD",
+               f"{root}/x/../an", f"{root}/./an", f"file:{root}/%2e/an", f"file:{root}/x%2f..%2fan",
+               f"{root}/an/.."]  # fmt: skip
     assert [item for item in inside if not follows(trust, "an", item)] == []
     assert [item for item in outside if follows(trust, "an", item)] == []
+    opened = {trust.follow("an", "v", item) for item in inside}
+    assert opened == {root, f"{root}/an", f"{root}/..an"}, "not what was checked"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,12 @@ def test_roots_on_this_machine(tmp_path, monkeypatch):
         ("/data/an", "/data/other", True),
         ("/data/an/", "file:///data/other", True),
         ("/data/an", "..", False),
+        ("/data/an", "x/../other", False),
+        ("file:///data/an", "%2e%2e", False),
+        ("file:///data/an", "x%2f..", False),
+        ("/an", "other", False),  # the root is no folder of stores
+        ("/an", "/an", True),
+        ("file:///an", "etc", False),
         ("/data/an", ".", False),
         ("/data/an", "/data/other/deep", False),
         ("/data/an", "/data", False),
@@ -150,15 +160,65 @@ def test_whose_views_call_functions_of_the_project():
 )
 def test_plain_files(location, expected):
     named = ["/project/data", "/project/patterns/*.csv", "hdfs://h/x"]
-    trust = Trust(("/own",), ("/team",), files=lambda: named)
+    trust = Trust(("/own",), ("/team",), files=lambda: [(item, ()) for item in named])
     try:
-        trust.check_files("an", "v", location)
+        assert trust.follow_files("an", "v", (location, ())) == location
     except QueryError as error:
         assert not expected
         assert f"an.v reads the files at {location}" in str(error)
         assert f"trusted_stores: ['{location}']" in error.said(DBT)
     else:
         assert expected
+
+
+def test_plain_files_are_opened_where_they_were_checked(tmp_path):
+    root, secret = tmp_path / "shared", tmp_path / "secret"
+    root.mkdir()
+    secret.mkdir()
+    (root / "out").symlink_to(secret)
+    (root / "in").symlink_to(root / "a")
+    (root / "pattern").symlink_to(root / "{..,x}" / "secret")  # what Spark would expand
+    trust = Trust(stores=[str(root)])
+
+    def opened(location: str) -> str | None:
+        try:
+            return trust.follow_files("an", "v", (location, ()))
+        except QueryError:
+            return None
+
+    found = [f"{root}/a", f"file:{root}/%61", f"{root}/in", f"file://{root}/in"]
+    assert {opened(item) for item in found} == {f"{root}/a"}
+    refused = [f"{root}/out/x.csv", f"{root}/pattern", f"{root}/a/../a", f"file:{root}/%2e%2e/secret"]
+    assert [item for item in refused if opened(item)] == []
+
+
+OWN = (("fs.x.impl", "y"), ("basePath", "/project"))
+
+
+@pytest.mark.parametrize(
+    ("location", "options", "expected"),
+    [
+        ("/project/data", (("HEADER", "true"), ("sep", ";")), True),
+        ("/team/x.csv", (("pathGlobFilter", "*.csv"),), True),
+        ("/project/data", OWN, True),  # those of the project's source
+        ("/project/data", OWN[:1], False),
+        ("/project/data", (("fs.x.impl", "z"), OWN[1]), False),
+        ("/project/data/x", OWN, False),  # which it has for another location
+        ("/team/x.csv", OWN, False),
+        ("/team/x.csv", (("sep", ";"), ("fs.file.impl", "y")), False),
+        ("/team/x.csv", (("io.compression.codecs", "y"),), False),
+        ("/team/x.csv", (("path", "/etc/passwd"),), False),
+        ("/team/x.csv", (("paths", "[]"),), False),
+        ("/team/x.csv", (("", ""),), False),
+    ],
+)
+def test_options_of_plain_files(location, options, expected):
+    trust = Trust((), ("/team",), files=lambda: [("/project/data", ()), ("/project/data", OWN)])
+    if expected:
+        assert trust.follow_files("an", "v", (location, options)) == location
+    else:
+        with pytest.raises(QueryError, match="an.v reads the files at .* with the option"):
+            trust.follow_files("an", "v", (location, options))
 
 
 AZURE = "abfss://c@a.dfs.core.windows.net/x"
