@@ -60,12 +60,6 @@ def compared(spark):
     return Compared(spark)
 
 
-@pytest.fixture(autouse=True)
-def _grammar(monkeypatch):
-    """A session of this process has no client to ask."""
-    monkeypatch.setattr(QueryText, "_read_settings", lambda self: ())
-
-
 class Compared:
     """Compares text and plan of queries whose relations have the columns that they name.
 

@@ -404,7 +404,7 @@ MARKS = {
     "Iceberg": "{}/metadata/v1.metadata.json",
     "Hudi": "{}/.hoodie/hoodie.properties",
     "dataset of Kartothek": "{}.by-dataset-metadata.json",
-    "dataset of Kartothek or dbt-ktk": ".ktk/dataset/{}/log/1.json",
+    "dataset of Kartothek or of this library": ".ktk/dataset/{}/log/1.json",
 }
 
 

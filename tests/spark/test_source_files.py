@@ -347,7 +347,10 @@ def test_links_lead_to_files_under_any_name(sql, tmp_path):
         ("t/_delta_log/00000000000000000000.json", "t is a Delta table.*in a Python model"),
         ("t/metadata/00000-1.metadata.json", "t is an Iceberg table"),
         ("t/.hoodie/hoodie.properties", "t is a Hudi table"),
-        ("t.by-dataset-metadata.json", "t is a dataset of Kartothek or dbt-ktk.*Store.*as t"),
+        (
+            "t.by-dataset-metadata.json",
+            "t is a dataset of Kartothek or of this library.*Store.*as t",
+        ),
     ],
 )
 def test_files_of_a_table_are_no_plain_files(sql, tmp_path, location, mark, said):

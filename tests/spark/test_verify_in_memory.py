@@ -20,6 +20,7 @@ from tests.support.changes import Constraint, Target, build
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 ZONE = "Asia/Kolkata"
+DIALECT = replace(DEFAULT, zone=ZONE)
 FREE = Target("t", partition_by=("p",))
 CUBE = Target("s", "seed", "c", ("id",), ("p",))
 ROWS = """
@@ -106,10 +107,10 @@ def test_the_same_constraints_hold(spark, store, monkeypatch):
     build(store, rows(spark), FREE)
     written = snapshot(store, FREE)
     for constraint, holds in IN_MEMORY:
-        held = verify_in_memory(store, [constraint], written, None, ZONE)
+        held = verify_in_memory(store, [constraint], written, None, DIALECT)
         assert held == (() if holds else None), constraint
     for constraint, _ in NOT_IN_MEMORY:
-        assert verify_in_memory(store, [constraint], written, None, ZONE) is None, constraint
+        assert verify_in_memory(store, [constraint], written, None, DIALECT) is None, constraint
     monkeypatch.setattr(module, "session_for_frames", with_zone)
     kept = [constraint for constraint, holds in [*IN_MEMORY, *NOT_IN_MEMORY] if holds]
     assert in_spark(monkeypatch, store, rows(spark), kept, written, None) == ()

@@ -117,4 +117,9 @@ def alter_table(store: LocalStore, sql: str) -> bool:
 
 def _without_spark() -> Any:
     catalog = SimpleNamespace(tableExists=lambda name: False)
-    return SimpleNamespace(current_schema="", session=SimpleNamespace(catalog=catalog))
+    return SimpleNamespace(
+        current_schema="",
+        session=SimpleNamespace(catalog=catalog),
+        completed=lambda name: name,
+        is_temporary=lambda name: False,
+    )

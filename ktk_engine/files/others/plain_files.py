@@ -31,7 +31,7 @@ from ktk_engine.types.type_class import class_name, class_problem
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _ROOT = re.compile(r"[A-Za-z0-9+.-]+:/+[^/]*/?")
-_DATASET = "a dataset of Kartothek or dbt-ktk"
+_DATASET = "a dataset of Kartothek or of this library"
 # What a table has in its folder, or next to it.
 _MARKS = (
     ("{above}/{name}.by-dataset-metadata*", _DATASET),
@@ -120,7 +120,7 @@ def refuse_tables(
         return
     what, folder = next((w, folder) for pattern, w, folder in marks if exists([pattern]))
     store, name = folder.removeprefix("file://").rpartition("/")[::2]
-    way: Remedy | str = "in a Python model, by a reader of that format, or have its rows exported"
+    way: Remedy | str = "by a reader of that format, or have its rows exported"
     if what == _DATASET:
         way = Remedy("read_dataset", store=store, dataset=name)
     raise ConfigurationError(

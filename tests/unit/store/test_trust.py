@@ -188,7 +188,12 @@ def test_plain_files_are_opened_where_they_were_checked(tmp_path):
 
     found = [f"{root}/a", f"file:{root}/%61", f"{root}/in", f"file://{root}/in"]
     assert {opened(item) for item in found} == {f"{root}/a"}
-    refused = [f"{root}/out/x.csv", f"{root}/pattern", f"{root}/a/../a", f"file:{root}/%2e%2e/secret"]
+    refused = [
+        f"{root}/out/x.csv",
+        f"{root}/pattern",
+        f"{root}/a/../a",
+        f"file:{root}/%2e%2e/secret",
+    ]
     assert [item for item in refused if opened(item)] == []
 
 
