@@ -243,6 +243,7 @@ VALUES = {
     ),
     "timestamp_ntz": (["2024-02-03 10:00:00"], ["2024-02-03 10:00:00Z", "2024-02-03 10:00+01:00"]),
     "bigint": (["7", " 7 ", "+7", "007"], ["1.0", "1e3", "9223372036854775808", "0x1F", "1_000"]),
+    "uint8": (["7", "0", "-0", "+300"], ["-1", "1.0", "18446744073709551616", "1e3"]),
     "double": (["1.5", "-.5", "1.", "NaN", "-Infinity", "1e5"], ["1e999", "1d", "0x1p3", "1,5"]),
     "boolean": (["true", "FALSE"], ["yes", "1", "t"]),
     "varchar(3)": (["abc", "äöü"], ["abcd"]),
@@ -272,7 +273,8 @@ def test_values_that_fit_are_read_as_written(spark, tmp_path, format_, type_):
     found = [
         row[0] for row in read(spark, f"{tmp_path}/a.{format_}", format_, columns={"v": type_})
     ]
-    cast = type_ if "decimal" not in type_ else "decimal(38,2)"
+    cast = {"uint8": "decimal(20,0)"}.get(type_, type_)
+    cast = cast if type_ == "uint8" or "decimal" not in type_ else "decimal(38,2)"
     values = ", ".join(f"('{text.strip()}')" for text in texts)
     wanted = spark.sql(f"select cast(a as {cast}) from values {values} as t(a)").collect()
     assert list(map(str, found)) == [str(row[0]) for row in wanted]
@@ -331,6 +333,16 @@ def test_lost_zeros_are_said_and_formats_that_are_given_win(spark, tmp_path):
         ('[{"a": 1}] [{"a": 2}]\n', {}),
         ('{"a": 1\n', {}),
         ("5\n", {}),
+        ("null\n", {}),
+        ("null\n", {"multiLine": "true"}),
+        ('[{"a": 1}, null]\n', {}),
+        ("[1, 2]\n", {}),
+        ('[[{"a": 1}]]\n', {}),
+        ('{"a": "\\ud800"}\n', {}),
+        ('[{"a": "x\\udc00"}]\n', {}),
+        ('{"a": "\\\\\\uD83D\\\\\\ude00"}\n', {}),
+        ('{"\\ud83d\\n\\ude00": 1}\n', {}),
+        ('{"a": "\\ude00\\ud83d"}\n', {"multiLine": "true"}),
         ('{"a": 1}\n{"a": 2}\n', {"multiLine": "true"}),
         ('{"a": "Zürich"}\n'.encode("latin-1"), {}),
         ('{"a": "Zürich"}\n'.encode("utf-16"), {}),
@@ -349,11 +361,22 @@ def test_a_line_of_json_is_one_document(spark, tmp_path, text, options):
         ('\ufeff[\n{"a": 1},\n{"a": 2}\n]\n', {"multiLine": "true"}, [(1,), (2,)]),
         ('{"a": "x} {y"}\n', {}, [("x} {y",)]),
         ('{"a": "Z\ufffd"}\n', {}, [("Z\ufffd",)]),
+        (r'{"a": "\ud83d\ude00\\ud800 \u00fc\\\uD83D\uDE00"}', {}, [("😀\\ud800 ü\\😀",)]),
     ],
 )
 def test_documents_of_json(spark, tmp_path, text, options, rows):
     write(tmp_path, {"a.json": text})
     assert read(spark, f"{tmp_path}/a.json", "json", options=options) == rows
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2}', '{"A": 1, "a": 2}', '{"b": [{"a": 1, "a": 2}]}\n{"b": []}']
+)
+def test_a_key_of_json_that_comes_twice_is_refused(spark, tmp_path, text):
+    write(tmp_path, {"a.json": text})
+    for columns in ({}, {"a": "int"}, {"b": "array<struct<a: int>>"}):
+        with pytest.raises(DataError, match=r"raw\.t: the files at .* with the key `a` twice"):
+            read(spark, f"{tmp_path}/a.json", "json", columns=columns)
 
 
 def test_nested_values_of_json_are_as_exact(spark, tmp_path):
@@ -367,6 +390,11 @@ def test_nested_values_of_json_are_as_exact(spark, tmp_path):
     assert found[1] is None and found[2].b == []
     with pytest.raises(Exception, match=r"column a has 1\.55, which does not fit struct"):
         read(spark, f"{tmp_path}/bad.json", "json", columns={"a": type_})
+    unsigned = "struct<z: int, b: list<item: struct<c: uint16>>, m: map<string, uint8>>"
+    for text in ('{"b": [{"c": -1}]}', '{"m": {"k": -1}}'):
+        write(tmp_path, {"bad.json": f'{{"a": {text}}}'})
+        with pytest.raises(Exception, match=r"column a has -1, which does not fit struct"):
+            read(spark, f"{tmp_path}/bad.json", "json", columns={"a": unsigned})
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ class CsvMarks:
                     f"{self._line(text, start)!r}. Close it, or write a quote that is part of a "
                     "cell twice."
                 )
-        return [*parts, (last, len(text))]
+        tail = text[-2:]  # what ends the last line does not matter, and a copy may lack it
+        return [*parts, (last, len(text) - len(tail) + len(tail.rstrip(b"\r\n")))]
 
     def _line(self, text: mmap, at: int) -> str:
         start = 1 + max(text.rfind(end, 0, at) for end in (b"\n", b"\r"))

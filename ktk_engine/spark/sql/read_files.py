@@ -66,6 +66,11 @@ _BLANKS = " \t\r\n\ufeff"
 _DOCUMENT = (
     "concat('{\"rows\":', if(value like '[%', value, concat('[', value, ']')), ',\"end\":true}')"
 )
+# Without other escapes and without pairs, what is left of `\ud83d\ude00` is half a character.
+_HALF_CHARACTER = (
+    r"(contains(value, '\\u') and regexp_replace(regexp_replace(value, '[\\\\][^u]', ' '), "
+    r"'[\\\\]u[dD][89abAB]..[\\\\]u[dD][c-fC-F]', ' ') rlike '[\\\\]u[dD][89a-fA-F]')"
+)
 
 
 def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
@@ -78,7 +83,12 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
     try:
         return _Files(session, address, name).frame()
     except AnalysisException as error:
-        if condition_of(error).partition(".")[0] not in _NOTHING_THERE:
+        condition = condition_of(error).partition(".")[0]
+        if condition == "COLUMN_ALREADY_EXISTS":
+            key = (error.getMessageParameters() or {}).get("columnName", "")
+            said = f"Source {name}: the files at {address.location} have objects with the key {key}"
+            raise DataError(f"{said} twice, which letter case does not tell apart.") from error
+        if condition not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
             Message(
@@ -236,7 +246,7 @@ class _Files:
             self._encoding,
             self.given.get("ignoreleadingwhitespace", "").lower() == "true",
         )
-        if not marks.are_bytes or "linesep" in self.given:
+        if not marks.are_bytes or self.given.get("linesep", _LF) not in ("\r\n", "\r", _LF):
             # Only Spark can read these headers, and compares them with the schema.
             return {**options, "multiline": "true", "enforceschema": "false"}
         each_line = self.given.get("multiline", "").lower() == "false"
@@ -250,8 +260,8 @@ class _Files:
             self._check_headers({file: form.header for file, form in forms.items() if form.header})
         if not any(form.has_breaks for form in forms.values()):
             return {**options, "multiline": "false"}
-        if file := next((file for file, form in forms.items() if len(form.ends) > 1), None):
-            said = f"cells hold line breaks, and lines of {file} end in several ways. "
+        if mixed := next((file for file, form in forms.items() if len(form.ends) > 1), ""):
+            said = f"cells hold line breaks, and lines of {mixed} end in several ways. "
             raise self._refusal(said, "Write it with one kind of line ends.")
         ends = {end for form in forms.values() for end in form.ends}
         # Else Spark makes a line feed of each line break in quotes.
@@ -335,7 +345,7 @@ class _Files:
         """Refuse JSON files with text that is not one document, a line or a file.
 
         Spark's own reader drops what follows a document. So each is put into a document of ours,
-        whose end is read only if nothing follows.
+        whose end is read only if nothing follows. It also makes `?` of half a character.
         """
         if self._encoding.lower() not in ("", "utf-8", "utf8"):
             return
@@ -346,15 +356,17 @@ class _Files:
             f"{_ODD} as odd",
             "_metadata.file_path as file",
         )
+        half = self._sql(_HALF_CHARACTER)
         wrong = (
             # Counting is faster, but knows no options of the reader.
             lines.where(
-                "odd or (value <> '' and not (left(value, 1) in ('{', '[') and "
+                f"odd or (value <> '' and not (left(value, 1) = '{{' and not {half} and "
                 "json_array_length(concat('[', value, ',0]')) <=> 2))"
             )
             .withColumn("parsed", F.from_json(F.expr(self._sql(_DOCUMENT)), parsed, options))
             .where(
-                "odd or parsed.wrong is not null or parsed.end is null or "
+                f"odd or {half} or parsed.wrong is not null or parsed.end is null or "
+                "exists(parsed.rows, row -> row is null) or "
                 "(value not like '[%' and size(parsed.rows) > 1)"
             )
             .agg(F.expr("min(struct(file, left(value, 500) as value))").alias("first"))

@@ -12,11 +12,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.types as pat
 import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
 from ktk_engine.errors import SourceWarning
 from ktk_engine.spark.session.session import expression
+from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.quote import quote_identifier, quote_text
 
 if TYPE_CHECKING:
@@ -167,34 +170,47 @@ class TextValues:
         pattern = patterns.get(t.simpleString(), _CLOCK)
         return f"case when {_like(text, pattern)} then {cast} end"
 
-    def exact(self, text: str, t: st.DataType, name: str, depth: int = 0) -> str:
+    def exact(self, text: str, t: st.DataType, name: str) -> str:
         """SQL for a value of the column `name`, whose nested texts are converted too.
 
         It raises an error where a text is no value of its type.
         """
+        known = self.declared.get(name)
+        return self._exact(text, t, name, parse_type(known) if known else None)
+
+    def _exact(
+        self, text: str, t: st.DataType, name: str, said: pa.DataType | None, depth: int = 0
+    ) -> str:
+        """SQL for a value, whose declared type is also told as Arrow's."""
         inner, below = f"x{depth}", depth + 1
         if isinstance(t, st.StructType):
             parts = ", ".join(
                 f"{quote_text(f.name)}, "
-                + self.exact(f"{text}.{quote_identifier(f.name)}", f.dataType, name, below)
+                + self._exact(f"{text}.{quote_identifier(f.name)}", f.dataType, name, of, below)
                 for f in t.fields
+                for of in [said and said.field(f.name).type]
             )
             return f"case when {text} is not null then named_struct({parts}) end"
         if isinstance(t, st.ArrayType):
-            value = self.exact(inner, t.elementType, name, below)
+            value = self._exact(inner, t.elementType, name, said and said.value_type, below)
             return f"transform({text}, {inner} -> {value})"
         if isinstance(t, st.MapType):
-            value = self.exact(inner, t.valueType, name, below)
+            value = self._exact(inner, t.valueType, name, said and said.item_type, below)
             return f"transform_values({text}, (k{depth}, {inner}) -> {value})"
-        said = self.declared.get(name, t.simpleString())
-        value, length = self.typed(text, t), _LENGTH.fullmatch(said)
+        shown = self.declared.get(name, t.simpleString())
+        value, length = self.typed(text, t), _LENGTH.fullmatch(shown)
+        if said and pat.is_unsigned_integer(said):
+            value = (
+                f"case when {_like(text, _INTEGER)} and {value} between 0 and {2**64 - 1} then "
+                f"{value} end"
+            )
         if isinstance(t, st.StringType):
             if not length:
                 return text
             value = f"case when char_length({text}) <= {length[1]} then {text} end"
         message = (
             f"concat({quote_text(f'Source {self.source}: column {name} has ')}, {text}, "
-            f"{quote_text(f', which does not fit {said}, in ')}, _metadata.file_path)"
+            f"{quote_text(f', which does not fit {shown}, in ')}, _metadata.file_path)"
         )
         return f"coalesce({value}, case when {text} is not null then raise_error({message}) end)"
 
