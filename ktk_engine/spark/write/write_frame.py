@@ -17,7 +17,7 @@ from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport, make_report
-from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.client.client import client_of, is_connect, select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
@@ -27,12 +27,6 @@ from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_REPORT_DDL = (
-    "kind string, label string, key string, rows bigint, bytes bigint, `column` string, "
-    "payload binary, tail bigint, tail_digest binary, digest binary, cells binary, "
-    "task bigint, number bigint"
-)
 
 
 def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
@@ -55,7 +49,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
     arranged = _arrange(frame, job)
     with spark_job():
-        found = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
+        found = collect_table(map_in_workers(arranged, run, spark_schema(REPORT_SCHEMA)))
     report = make_report(found.cast(REPORT_SCHEMA), job)
     if is_connect(frame.sparkSession):
         _check_folder(job, report.keys)
