@@ -8,7 +8,6 @@ versions.
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
@@ -112,21 +111,18 @@ def text_of_literal(literal: str) -> str:
     if literal[0] in "rR":
         return literal[2:-1]
     quote = literal[0]
-    text = _ESCAPE.sub(_unescaped, literal[1:-1].replace(quote * 2, quote))
-    if HALF_CHARACTER.search(text):  # two halves are one character, as in Java
-        try:
+    try:
+        text = _ESCAPE.sub(_unescaped, literal[1:-1].replace(quote * 2, quote))
+        if HALF_CHARACTER.search(text):  # two halves are one character, as in Java
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
-        except UnicodeDecodeError as error:
-            said = f"A literal has half of a surrogate pair, which is no character: {text[:100]!a}."
-            raise QueryError(said) from error
+    except (OverflowError, ValueError) as error:
+        raise QueryError(f"The literal {literal[:100]!a} has what is no character.") from error
     return text
 
 
 def _unescaped(match: re.Match[str]) -> str:
     digits = match["u"] or match["U"]
     if digits:
-        if int(digits, 16) > sys.maxunicode:
-            raise QueryError(f"`{match[0]}` is no character.")
         return chr(int(digits, 16))
     if match["o"]:
         return chr(int(match["o"], 8))

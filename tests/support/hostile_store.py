@@ -17,9 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from ktk_engine.format.checksummed_json import (
-    render_checksummed,  # deep: digests as an attacker computes them
-)
 from ktk_engine.warehouse.author import Author  # deep: who stored a view
 from tests.support.changes import Relations
 from tests.support.documents import (
@@ -171,11 +168,17 @@ def _write(store: LocalStore, key: str, content: Any) -> None:
             body = add_stamp(said, [body])
         _put_bytes(store, key, body)
     elif b'"sha256": "' in store.get(key)[:16]:
-        before, data = digest(store.get(key)), render_checksummed(content)
+        before, data = digest(store.get(key)), _checksummed(content)
         _put_bytes(store, key, data)
         _vouch(store, before, digest(data))
     else:
         _put_bytes(store, key, json.dumps(content).encode())
+
+
+def _checksummed(content: Any) -> bytes:
+    """With the digest that an attacker computes, and with texts that the library never writes."""
+    body = json.dumps(content, indent=1).encode()
+    return b'{\n "sha256": "' + digest(body).encode() + b'",' + body[1:]
 
 
 def _put_bytes(store: LocalStore, key: str, data: bytes) -> None:
@@ -189,7 +192,7 @@ def _vouch(store: LocalStore, before: str, after: str) -> None:
         if before in data.decode():
             content = json.loads(data.decode().replace(before, after))
             content.pop("sha256", None)
-            path.write_bytes(render_checksummed(content))
+            path.write_bytes(_checksummed(content))
             _vouch(store, digest(data), digest(path.read_bytes()))
 
 
