@@ -57,7 +57,7 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
 def find_stores(store_url: str | None, *, quiet: bool = False) -> list[ObjectStore]:
     """Open all schemas of this command's warehouse, or its only store.
 
-    A folder beside them counts too if it lost all that tells of its datasets.
+    A folder next to them counts too if it lost all that tells of its datasets.
 
     Args:
         store_url: as for `find_store`.
@@ -183,7 +183,7 @@ def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[Obje
 
 
 def _schemas_and_lost(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
-    """Open all schemas, and folders beside them that have files of datasets alone."""
+    """Open all schemas, and folders next to them that have files of datasets alone."""
     from ktk_engine.maintain.check import has_lost_logs
 
     found, root = _schemas_of(url, options), _open(url, options)

@@ -16,7 +16,8 @@ def with_field_types(record: _Record) -> _Record:
 
     A `Literal` is any text, because later versions may write others.
     """
-    check_types(vars(record), _hints(type(record)))
+    kind: type = type(record)
+    check_types(vars(record), _hints(kind))
     return record
 
 

@@ -69,7 +69,7 @@ def _merge(reader: Reader) -> tuple[Name, RowChange]:
     if reader.peek() == "WITH":
         _refuse(
             Message(
-                "MERGE WITH SCHEMA EVOLUTION: columns do not change with rows. ",
+                "MERGE WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
                 Remedy("evolve"),
             )
         )

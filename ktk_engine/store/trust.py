@@ -22,10 +22,33 @@ _PATTERN = frozenset("*?[]{}\\")
 # Options of Spark's reader that say how files are written; any other may say which are read, or
 # becomes a setting of Hadoop.
 _OPTIONS = frozenset(
-    """charset comment dateformat delimiter emptyvalue encoding enforceschema escape header
-    ignoreleadingwhitespace ignoretrailingwhitespace inferschema linesep mode
-    multiline nanvalue negativeinf nullvalue pathglobfilter positiveinf quote recursivefilelookup
-    sep timestampformat timestampntzformat""".split()
+    {
+        "charset",
+        "comment",
+        "dateformat",
+        "delimiter",
+        "emptyvalue",
+        "encoding",
+        "enforceschema",
+        "escape",
+        "header",
+        "ignoreleadingwhitespace",
+        "ignoretrailingwhitespace",
+        "inferschema",
+        "linesep",
+        "mode",
+        "multiline",
+        "nanvalue",
+        "negativeinf",
+        "nullvalue",
+        "pathglobfilter",
+        "positiveinf",
+        "quote",
+        "recursivefilelookup",
+        "sep",
+        "timestampformat",
+        "timestampntzformat",
+    }
 )
 
 Place = tuple[str, ...]

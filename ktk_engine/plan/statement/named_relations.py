@@ -223,7 +223,7 @@ class NamedRelations:
         return self._queries[key]
 
     def _followed(self, schema: str, name: str, parts: Name, is_foreign: bool) -> Name:
-        """The parts of a reference that a view may read; those of files with what is to be opened."""
+        """The parts of a reference that a view may read, with the location of files to open."""
         trust = self.known.trust
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, FileAddress):

@@ -5,8 +5,6 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-import itertools
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,7 +30,7 @@ from ktk_engine.plan.statement.named_relations import (
     Plannable,
     check_columns_alike,
 )
-from ktk_engine.spark.client.client import client_of, is_connect
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import dialect_of, text_for
@@ -40,6 +38,7 @@ from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_sour
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
+from ktk_engine.spark.sql.temporary_views import TemporaryViews
 from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import qualify, rename
@@ -49,7 +48,6 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.trust import Trust, is_store_address
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.types.reserved_name import OWN_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,17 +73,12 @@ class SqlSession:
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     trust: Trust = field(default_factory=Trust)  # see `KnownStores`
     _reads: list[Read] | None = None
-    _registered: dict[str, str] = field(default_factory=dict)
-    # Views of the statement, and of frames that are gone, where Spark looks for them at each use.
-    _views: list[str] = field(default_factory=list)
-    _unused: list[str] = field(default_factory=list)
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.known = KnownStores(self.open_schema, self.trust)
+        self.views = TemporaryViews(self.session)
         client_of(self.session).answer_at_once()
 
     def sql(
@@ -98,10 +91,10 @@ class SqlSession:
         """
         if isinstance(statement, str):
             statement = self.read(statement)
-        self._drop_unused()
+        self.views.drop_unused()
         with self._showing(statement):
             frame = self.spark_sql(self._binding().plan(statement, args), args)
-        self._keep_views_for(frame)
+        self.views.keep_for(frame)
         if statement.creates:
             self._temporary[statement.creates.key] = statement
         return frame
@@ -109,18 +102,6 @@ class SqlSession:
     def sql_in_default(self, query: str) -> DataFrame:
         """Run a query of the default dialect, which a part of a statement that was read is."""
         return self.sql(read_statement(query))
-
-    def _drop_unused(self) -> None:
-        self._unused += self._views  # of a statement that failed
-        self._views = []
-        while self._unused:  # a finalizer adds to the same list
-            self.session.catalog.dropTempView(self._unused.pop())
-
-    def _keep_views_for(self, frame: Any) -> None:
-        """Let the statement's views last as long as a plan that names them."""
-        if self._views:
-            weakref.finalize(frame._plan, self._unused.extend, self._views)
-            self._views = []
 
     def schema_of(self, query: str | Statement) -> StructType:
         """Give the columns of a query without computing it."""
@@ -241,30 +222,6 @@ class SqlSession:
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give the scanner of a store's files in this session."""
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
-
-    def register(
-        self, name: str, version: str, frame: Callable[[], DataFrame], *, lasting: bool = True
-    ) -> str:
-        """Make a temporary view unless the session has this version; an empty one never counts.
-
-        The view's name belongs to the engine, since users have views too. It differs for each
-        letter case, which Spark ignores. One that is not `lasting` is of this statement alone: over
-        Spark Connect, a later one of the same name would change frames that are not computed yet.
-        """
-        if not lasting and not version and is_connect(self.session):
-            view = f"{OWN_PREFIX}{next(self._numbers)} {name}"
-            frame().createOrReplaceTempView(quote_identifier(view))
-            self._views.append(view)
-            return view
-        spellings = self._spellings.setdefault(Identifier(name), [])
-        if name not in spellings:
-            spellings.append(name)
-        number = spellings.index(name)
-        view = f"{OWN_PREFIX}{name}" + (f"~{number}" if number else "")
-        if not version or self._registered.get(view) != version:
-            frame().createOrReplaceTempView(quote_identifier(view))
-            self._registered[view] = version
-        return view
 
 
 def _files(reference: Reference) -> FileAddress | None:
@@ -460,7 +417,7 @@ class _Binding:
         lasting = self.lasting or bool(reader)
         make = partial(self.owner.spark_sql, bound)
         with self.owner.without_files():
-            return self.owner.register(name, "", make, lasting=lasting)
+            return self.owner.views.register(name, "", make, lasting=lasting)
 
     def _check_calls(self, view: str, query: Statement) -> None:
         """Refuse names of Spark's functions that this session has given another meaning."""
@@ -480,7 +437,7 @@ class _Binding:
             return self.places.marker(path)
         lasting = self.lasting or bool(reader)
         make = partial(self.places.frame, path, relation)
-        return self.owner.register(name, version, make, lasting=lasting)
+        return self.owner.views.register(name, version, make, lasting=lasting)
 
     def _name_at(self, path: Place, name: str) -> str:
         """Name what a place reads; other places of the statement have other names."""
@@ -510,7 +467,7 @@ class _Binding:
         snapshot = state.snapshot(relation.uuid)
         check_columns_alike(f"{schema}.{relation.name}", snapshot.schema)
         scanner = self.owner.scanner(state.store)
-        return self.owner.register(
+        return self.owner.views.register(
             name, version, lambda: plan_frame(scanner, plan_dataset(snapshot, state.version))
         )
 
@@ -527,7 +484,7 @@ class _Binding:
             session = self.owner.session
             said = _people_say(reference)
             frame = read_files(session, address, said) if source is None else source.frame
-            self._files[name] = self.owner.register(name, "", lambda: frame)
+            self._files[name] = self.owner.views.register(name, "", lambda: frame)
         return self._files[name]
 
     def _source(self, reference: Reference, address: FileAddress) -> ParquetSource | None:

@@ -222,7 +222,7 @@ def test_options_of_plain_files(location, options, expected):
     if expected:
         assert trust.follow_files("an", "v", (location, options)) == location
     else:
-        with pytest.raises(QueryError, match="an.v reads the files at .* with the option"):
+        with pytest.raises(QueryError, match=r"an\.v reads the files at .* with the option"):
             trust.follow_files("an", "v", (location, options))
 
 
