@@ -18,6 +18,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import is_uuid
 from ktk_engine.types.identifier import Identifier
 
 Kind = Literal["dataset", "view"]
@@ -48,7 +49,8 @@ def list_relations(store: ObjectStore) -> list[Relation]:
         lambda: _logged(store, "dataset"),
     ]
     views, published, cubes, tables = ask_all(store, _call, listings)
-    relations = [Relation(view_name(name), "view") for name in views]
+    names = filter(is_uuid, map(view_name, views))  # we write no others
+    relations = [Relation(name, "view") for name in names]
     for uuid, entry in _datasets(store, published, cubes, tables).items():
         relations.append(Relation(relation_name(uuid, entry), "dataset", uuid, entry))
     return sorted(relations, key=lambda relation: (relation.name, relation.uuid))

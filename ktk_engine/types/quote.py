@@ -27,6 +27,12 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def unquote_identifier(text: str) -> str:
+    """Give the name that a text means, which may be in backticks."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] == "`"
+    return text[1:-1].replace("``", "`") if is_quoted else text
+
+
 def readable_identifier(name: str) -> str:
     """Write a name in SQL, with backticks only if needed."""
     return name if _PLAIN_NAME.match(name) else quote_identifier(name)

@@ -25,7 +25,7 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.mismatch import mismatch
-from ktk_engine.types.quote import quote_identifier, quote_text
+from ktk_engine.types.quote import quote_identifier, quote_text, unquote_identifier
 from ktk_engine.types.type_class import class_name
 from ktk_engine.warehouse.relations import Relations
 
@@ -82,7 +82,8 @@ class CubeTest:
         return makers[kind]()
 
     def _type_class(self) -> tuple[str, str]:
-        column, wanted = str(self.arguments["column"]).strip("`"), str(self.arguments["is"])
+        wanted = str(self.arguments["is"])
+        column = unquote_identifier(str(self.arguments["column"]))  # dbt obeys `quote: true`
         schema = self.relations.schema_of(self.schema, self.name)
         schema = self.columns() if schema is None else schema
         found = "no such column"

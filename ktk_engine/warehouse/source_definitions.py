@@ -21,6 +21,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.snapshot.snapshot import NULLS_PREFIX, PARTITION_PREFIX, Snapshot
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.type_class import class_name
 
 _NO_NAME = re.compile(r"\W", re.ASCII)
@@ -109,6 +110,8 @@ def _column(
         tests.append({"type_class": {"arguments": {"is": class_name(t)}}})
     return {
         "name": name,
+        # dbt's own tests put a name into their SQL as it is.
+        **({} if readable_identifier(name) == name else {"quote": True}),
         "data_type": arrow_name(t),
         **({"data_tests": tests} if tests else {}),
     }

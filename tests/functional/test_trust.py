@@ -19,12 +19,17 @@ from tests.support.queries import FileAddress, StoreAddress, quote_identifier
 from tests.support.stores import LocalStore
 
 TABLE = "{{ config(materialized='table') }} "
+RUN = "(select count(x) from (select transform (1) using 'sh -c \"touch {}; cat\"' as (x string)))"
 JINJA, ESCAPES = "{{ env_var('HOME') }}", "a\x1b]0;owned\x07\x1b[2Jb"
+QUOTED = (
+    "{% for c in adapter.get_columns_in_relation(source('other', 'odd')) %}"
+    "select NAME from {{ source('other', 'odd') }}{% endfor %}"
+)
 SOURCES = """
 sources:
   - name: other
     config: {ktk_store: theirs/other}
-    tables: [{name: v}, {name: t}, {name: shown}, {name: plain}, {name: far}]
+    tables: [{name: v}, {name: t}, {name: odd}, {name: shown}, {name: plain}, {name: far}]
   - {name: files, config: {ktk_location: files/mine.csv}, tables: [{name: mine}]}
 """
 
@@ -40,6 +45,8 @@ class TestSomebodyElsesStore:
             "over.sql": TABLE + "select * from {{ ref('mine') }}",
             "far.sql": TABLE + "select * from {{ source('other', 'far') }}",
             "plain.sql": TABLE + "select * from {{ source('other', 'plain') }}",
+            "quoted.sql": QUOTED.replace("NAME", "c.quoted"),
+            "quote.sql": QUOTED.replace("NAME", "adapter.quote(c.name)"),
             "own.sql": "select reflect('java.lang.System', 'nanoTime') as x",
         }
 
@@ -57,6 +64,10 @@ class TestSomebodyElsesStore:
         nested = pa.array([{JINJA: 1}])
         table = pa.table({"a": [ESCAPES], "n": nested})
         Store.of(store).write_table("t", table)
+        run = RUN.format(root / "pwned")
+        Store.of(store).write_table("odd", pa.table({f"a` , {run} as `b": [1]}))
+        seed = pa.table({"x": [1], run: [1], "a`b": [2]})
+        Store.of(store).build("c", {"seed": seed}, dimension_columns=["x", run, "a`b"])
         Store.of(LocalStore(root / "far away" / "an")).write_table("f", pa.table({"a": [7]}))
         (root / "files").mkdir()
         (root / "files" / "mine.csv").write_text("a\n1\n")
@@ -103,6 +114,25 @@ class TestSomebodyElsesStore:
         run_dbt(["run", "-s", "mine"])
         run_dbt(["run", "-s", "over"])
         assert rows(other, "select a from {s}.over") == [(1,)]
+
+    @pytest.mark.parametrize("model", ["quoted", "quote"])
+    def test_the_name_of_a_column_is_no_sql(self, other, model):
+        run_dbt(["run", "-s", model])
+        assert rows(other, f"select * from {{s}}.{model}") == [(1,)]
+        assert not Path(other.project_root, "pwned").exists()
+
+    def test_written_tests_of_columns_of_any_name(self, other):
+        store, file = f"{other.project_root}/theirs/other", f"{other.project_root}/models/s3.yml"
+        words = ["--store", store, "adopt", "--all", "--force", "--yes", "--write-sources", file]
+        result = CliRunner().invoke(ktk, words, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        text = Path(file).read_text()
+        write_file(text.replace("name: other", "name: tested", 1), file)
+        found = run_dbt(["test", "-s", "source:tested.*"])
+        kinds = [result.node.name.split("_tested_")[0] for result in found]
+        assert kinds.count("source_not_null") >= 6 and kinds.count("source_type_class") >= 3
+        assert not Path(other.project_root, "pwned").exists()
+        Path(file).unlink()
 
     def test_names_in_definitions_of_sources_are_no_templates(self, other):
         store, file = f"{other.project_root}/theirs/other", f"{other.project_root}/models/s2.yml"

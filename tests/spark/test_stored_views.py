@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import random
 import shutil
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -211,3 +214,53 @@ def test_each_text_of_the_documents_of_views(sql, tmp_path):
         else:
             assert "hunter2" not in str(rows), (key, place, kind)
         assert not (outside / "ran").exists(), (key, place, kind)
+
+
+def trusting(session, root: Path) -> SqlSession:
+    trust = dataclasses.replace(session.trust, stores=[str(root)])
+    return SqlSession(session.session, session.open_schema, session.scratch, trust=trust)
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_no_path_is_checked_in_one_form_and_opened_in_another(session, other, tmp_path, is_own):
+    """`..` behind a link leads elsewhere for the kernel than for those who shorten the text."""
+    mine, shared = tmp_path / "mine" / "secret", tmp_path / "theirs"
+    (mine / "a.csv").write_text("a\nprivate\n")
+    deep = shared / "r" / "/".join("d" * len(shared.parts))
+    deep.mkdir(parents=True)
+    (shared / "link").symlink_to(deep)
+    copy = Path(f"{shared}/r{mine}")
+    copy.mkdir(parents=True)
+    (copy / "a.csv").write_text("a\ndecoy\n")
+    Store.of(LocalStore(copy)).write_table("s", pa.table({"c": [0]}))
+    path = f"{shared}/link/{'/'.join(['..'] * len(shared.parts))}{mine}"
+    assert os.path.realpath(path) == str(copy) and os.path.normpath(path) == str(mine)
+    session = trusting(session, shared)
+    store = LocalStore(tmp_path / "home" / "an") if is_own else other
+    for address in (
+        StoreAddress(path, "s"),
+        StoreAddress("file://" + path.replace("..", "%2e%2e"), "s"),
+        FileAddress(path + "/a.csv", "csv"),
+        FileAddress("file:" + path + "/a.csv", "csv"),
+        FileAddress(path + "/a.csv", "csv", (("pathGlobFilter", "{a.csv,x}"),)),
+    ):
+        view(store, f"select * from {quote_identifier(str(address))}.x.y")
+        with pytest.raises(QueryError, match="v reads the (store|files) at"):
+            session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").collect()
+
+
+def test_a_view_by_a_link_reads_what_was_checked(session, other, tmp_path):
+    (tmp_path / "theirs" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    session = trusting(session, tmp_path / "theirs")
+    for address in (
+        StoreAddress(str(tmp_path / "link/other"), "t"),
+        FileAddress(str(tmp_path / "link/a.csv"), "csv", (("header", "true"),)),
+    ):
+        name = f"{quote_identifier(str(address))}.x.y"
+        view(other, f"select {name}.a from {name} where {name}.a = 1")
+        assert session.sql(f"select * from {name_of(other, 'v')}").first()[0] == 1
+    hostile = dataclasses.replace(address, options=(("fs.file.impl", "x"),))
+    view(other, f"select * from {quote_identifier(str(hostile))}.x.y")
+    with pytest.raises(QueryError, match="with the option `fs.file.impl`"):
+        session.sql(f"select * from {name_of(other, 'v')}")

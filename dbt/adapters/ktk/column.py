@@ -8,6 +8,7 @@ import pyarrow as pa
 from dbt.adapters.spark import SparkColumn
 
 from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.quote import quote_identifier
 
 _STRINGS = frozenset({"string", "char", "varchar"})
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "byte", "short", "long"})
@@ -34,6 +35,11 @@ class KtkColumn(SparkColumn):
     def is_numeric(self) -> bool:
         """Whether it holds decimals."""
         return self._word in _DECIMALS
+
+    @property
+    def quoted(self) -> str:
+        """Its name in SQL."""
+        return quote_identifier(self.column)
 
     @classmethod
     def string_type(cls, size: int) -> str:

@@ -34,6 +34,7 @@ from dbt.adapters.ktk.operations.listagg import listagg_text
 from dbt.adapters.ktk.operations.orphaned_datasets import OrphanedDatasets
 from dbt.adapters.ktk.session.debug import debug_lines
 from ktk_engine.spark.compatibility import spark_version
+from ktk_engine.types.quote import quote_identifier
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -119,6 +120,10 @@ class KtkAdapter(
             materialization_problem(node.name, kind, names) if macros else "",
             strategy_problem(node.name, strategy, macros.values()) if kind == "incremental" else "",
         )
+
+    def quote(self, identifier: str) -> str:  # type: ignore[override]
+        """Write a name in SQL, whatever is in it."""
+        return quote_identifier(identifier)
 
     def debug_query(self) -> None:
         """The checks of `dbt debug`: the store is writable, and Spark answers."""

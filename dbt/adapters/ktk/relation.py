@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,9 +20,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.ktk.config.source_config import Project, project_of, source_address
 from dbt.adapters.ktk.session.functions import Function, Functions, function_name
 from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress, parse_address
-from ktk_engine.types.quote import quote_identifier
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+from ktk_engine.types.quote import quote_identifier, readable_identifier
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,10 +101,12 @@ class KtkRelation(SparkRelation):
         if self.address and self.identifier and self.include_policy.identifier:
             yield ComponentName.Database, quote_identifier(self.address)
         for component, name in super()._render_iterator():
-            if name and not name.startswith("`") and not _PLAIN.fullmatch(name):
-                yield component, quote_identifier(name)
-            else:
-                yield component, name
+            is_quoted = component and self.quote_policy.get_part(component)
+            yield component, readable_identifier(name) if name and not is_quoted else name
+
+    def quoted(self, identifier: str) -> str:
+        """Write a part that the project's `quoting` asks for."""
+        return quote_identifier(identifier)
 
 
 def as_ktk(relation: BaseRelation) -> KtkRelation:

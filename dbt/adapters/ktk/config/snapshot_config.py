@@ -12,6 +12,7 @@ from ktk_engine.change.versions import Versions
 from ktk_engine.gate.target import Target
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name
+from ktk_engine.types.quote import unquote_identifier
 
 _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
 
@@ -53,7 +54,7 @@ def checked_columns(model: str, wanted: object, columns: Sequence[str]) -> tuple
         )
     found = []
     for name in map(str, wanted):
-        plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
+        plain = unquote_identifier(name)
         spelled = find_name(plain, columns)
         if spelled is None:
             raise DbtConfigError(

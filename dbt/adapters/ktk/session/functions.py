@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from dbt_common.exceptions import DbtRuntimeError
 
 from ktk_engine.sql.token import split_statements
-from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.quote import quote_identifier, unquote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,7 +172,7 @@ class Function:
             kind = _parse_datatype_string(self.returns)
             function = udf(_verified(called, kind, str(self.node["name"])), kind)
             session.udf.register(
-                self.python_name[1:-1].replace("``", "`"),
+                unquote_identifier(self.python_name),
                 function.asNondeterministic() if self.is_random else function,
             )
 
