@@ -102,6 +102,8 @@ class Dialect:
         if not self.keeps_backslashes:
             return quote_text(text)
         for written in (f"'{text}'", f'"{text}"'):
+            if "${" in text:  # Spark would replace it
+                break
             if _WHOLE.fullmatch(written) and not (written[0] == '"' and self.quotes_names):
                 return written
         return f"cast(X'{text.encode().hex()}' as string)"  # no literal has it
