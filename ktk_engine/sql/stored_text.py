@@ -114,6 +114,8 @@ def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign:
         return "is no query"
     for reference in statement.references:
         name = ".".join(reference.parts)
+        if SUBSTITUTION.search(name):
+            return f"reads a setting of the session (`{name}`)"
         if len(reference.parts) == 2 and any(sign in name for sign in "/\\:"):
             return f"reads a file by its path ({name})"
     return _problem(statement, tokens, is_foreign)
@@ -130,6 +132,8 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             return "has a number that is too long"
         if token.kind == "sign" and token.word not in _SIGNS:
             return f"has a sign that is not understood (`{token.word}`)"
+        if token.word == "INSERT" and behind in ("INTO", "OVERWRITE"):
+            return "writes (`insert`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
             return "runs a program (`using`)"
         if behind != "(" or token.kind not in ("word", "quoted"):

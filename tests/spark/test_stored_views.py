@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, QueryError
@@ -29,7 +29,7 @@ from tests.support.hostile_store import (
 )
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
 from tests.support.spark import SqlSession
-from tests.support.stored_texts import PATHS, RUN, SETTINGS
+from tests.support.stored_texts import PATHS, RUN, SETTINGS, WRITES
 from tests.support.stores import LocalStore, Warehouse
 
 
@@ -82,6 +82,53 @@ def test_a_command_leaves_no_trace(session, other, tmp_path, is_own):
     with pytest.raises(QueryError):
         session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").collect()
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+@pytest.mark.parametrize("text", WRITES)
+def test_a_view_writes_nothing(session, other, tmp_path, monkeypatch, text, is_own):
+    """Neither when our reader sees the command, nor if it did not."""
+    store = LocalStore(tmp_path / "home" / "an") if is_own else other
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("x")
+    view(store, text.replace("{}", str(tmp_path / "precious")))
+    name = "an.v" if is_own else name_of(other, "v")
+    with pytest.raises(QueryError, match="which no stored view may"):
+        session.sql(f"select * from {name}")
+    understand_nothing(monkeypatch)
+    with pytest.raises((ParseException, AnalysisException)):
+        session.sql(f"select * from {name}")
+    assert (tmp_path / "precious" / "file").read_text() == "x"
+
+
+def understand_nothing(monkeypatch) -> None:
+    """Let each stored text pass, as if it named no relation and did nothing."""
+    named = sys.modules["ktk_engine.plan.statement.named_relations"]  # deep: to fool it
+    read = sys.modules["ktk_engine.sql.statement"].Statement
+    monkeypatch.setattr(named, "stored_query", lambda view, sql, is_foreign: read(sql))
+
+
+@pytest.mark.parametrize("setting", ["doubleQuotedIdentifiers", "escapedStringLiterals"])
+def test_no_setting_becomes_a_row(session, other, monkeypatch, setting):
+    """Whichever way a text may be spelled, Spark replaces nothing in it."""
+    monkeypatch.setenv("MARK", "hunter2")
+    room = "ansi" if setting.startswith("double") else "parser"
+    session.session.conf.set(f"spark.sql.{room}.{setting}", "true")
+    try:
+        for text in ("'\\u0024{env:MARK}'", '"\\u0024{env:MARK}"', "'$' '{env:MARK}'"):
+            view(other, f"select {text} as x")
+            rows = session.sql(f"select * from {name_of(other, 'v')}").collect()
+            assert rows[0][0] == "${env:MARK}"
+        monkeypatch.setenv("HOME", "hunter2")
+        understand_nothing(monkeypatch)
+        for text in SETTINGS:
+            view(other, text)
+            try:
+                assert "hunter2" not in str(session.sql(f"from {name_of(other, 'v')}").collect())
+            except PySparkException as error:
+                assert "hunter2" not in str(error)
+    finally:
+        session.session.conf.unset(f"spark.sql.{room}.{setting}")
 
 
 def test_what_views_of_another_store_may_read(session, other, tmp_path):
@@ -145,9 +192,7 @@ def test_spark_opens_no_path_that_no_reader_has_found(session, other, monkeypatc
     path = f"csv.`{other.root}/rows.csv`"
     assert session.sql(f"select * from {path}").count() == 2
     view(other, f"select * from {path}")
-    named = sys.modules["ktk_engine.plan.statement.named_relations"]  # deep: to fool it
-    read = sys.modules["ktk_engine.sql.statement"].Statement
-    monkeypatch.setattr(named, "stored_query", lambda view, sql, is_foreign: read(sql))
+    understand_nothing(monkeypatch)
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         session.sql(f"select * from {name_of(other, 'v')}").collect()
     assert session.sql(f"select * from {path}").count() == 2

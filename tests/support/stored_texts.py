@@ -33,6 +33,15 @@ RUN = [
     "select $$ ' $$, reflect('a') , $$ ' $$",
     "select $x$ ' $x$, reflect('a') , $x$ ' $x$",
 ]
+# An alias may be any word to Spark, and its inserts run as soon as it reads them. `{}` is a folder.
+WRITES = [
+    "from (select 1 as x) select insert overwrite directory '{}' using csv select *",
+    "from values (1) as v select insert overwrite local directory '{}' using csv select *",
+    "from values (1) case insert overwrite directory '{}' using csv select *",
+    "from values (1) select insert overwrite directory '{}' using csv select *",
+    "select 1) insert overwrite directory '{}' using csv (select 1",
+    "from values (1) case insert /* */ into an.u select *",
+]
 PATHS = [
     "select * from csv.`/etc/passwd`",
     "select * from `text` . `/etc/passwd`",
@@ -63,6 +72,8 @@ COMMANDS = [
     "explain select 1",
 ]
 SETTINGS = [
+    "select nope from identifier('an.`\\u0024{env:HOME}`')",
+    "select * from identifier('`ktk:/x?relation=t`.a.`\\u0024{spark.x}`') group by a",
     "select '${env:HOME}'",
     "select * from an.t where a = '${spark.hadoop.fs.s3a.secret.key}'",
     "select `${system:user.name}`",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,9 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     # For sources of plain files too: a damaged page is an error, not other rows.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
+
+# What Spark does for texts of people, and for none that a store holds.
+_FOR_PEOPLE = ("spark.sql.runSQLOnFiles", "spark.sql.variable.substitute")
 
 # What plans rely on: without these, wrong values would be read.
 REQUIRED_SETTINGS: Mapping[str, str] = {
@@ -154,6 +157,19 @@ def expression(session: SparkSession, sql: str) -> Column:
     from pyspark.sql import functions as F
 
     return F.expr(f"({text_for(session, sql)}\n)")  # the line break ends a trailing comment
+
+
+@contextmanager
+def reading_stored_text(session: SparkSession) -> Iterator[None]:
+    """Let Spark open no path in the place of a relation, and replace no `${...}`, within a block."""
+    before = {key: session.conf.get(key, "true") for key in _FOR_PEOPLE}
+    for key in before:
+        session.conf.set(key, "false")
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            session.conf.set(key, str(value))
 
 
 def new_session(session: SparkSession) -> SparkSession:

@@ -33,7 +33,7 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of, text_for
+from ktk_engine.spark.session.session import dialect_of, reading_stored_text, text_for
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 _DEEPEST_VIEW = 50
 _SPARKS_OWN = "org.apache.spark.sql.catalyst."
-_PATHS = "spark.sql.runSQLOnFiles"
 
 
 @dataclass
@@ -208,16 +207,6 @@ class SqlSession:
             return bool(self.session.catalog.getTable(quote_identifier(parts[0])).isTemporary)
         except AnalysisException:
             return False
-
-    @contextmanager
-    def without_files(self) -> Iterator[None]:
-        """Let Spark open no path that stands in the place of a relation, within a block."""
-        before = self.session.conf.get(_PATHS, "true")
-        self.session.conf.set(_PATHS, "false")
-        try:
-            yield
-        finally:
-            self.session.conf.set(_PATHS, str(before))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give the scanner of a store's files in this session."""
@@ -415,8 +404,9 @@ class _Binding:
         if self._texts is not None:
             return self._texts.view(bound)
         lasting = self.lasting or bool(reader)
-        make = partial(self.owner.spark_sql, bound)
-        with self.owner.without_files():
+        # No command parses in parentheses, and the line break ends a trailing comment.
+        make = partial(self.owner.spark_sql, f"select * from (\n{bound}\n)")
+        with reading_stored_text(self.owner.session):
             return self.owner.views.register(name, "", make, lasting=lasting)
 
     def _check_calls(self, view: str, query: Statement) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
-from ktk_engine.spark.session.session import expression
+from ktk_engine.spark.session.session import expression, reading_stored_text
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.sql.stored_text import check_expression
 
@@ -26,7 +26,8 @@ def check_rule(rows: DataFrame, rule: str) -> None:
     Raises a `ConfigurationError` with Spark's error.
     """
     try:
-        rows.where(_broken(rows, rule))
+        with reading_stored_text(rows.sparkSession):
+            rows.where(_broken(rows, rule))
     except (AnalysisException, ParseException) as error:
         raise ConfigurationError(
             f"`{shortened(rule)}` is not a condition on a row: {message_of(error)}"
@@ -35,13 +36,17 @@ def check_rule(rows: DataFrame, rule: str) -> None:
 
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:
     """Count for each rule the rows for which it is false, in one job."""
-    counts = [F.count_if(_broken(rows, rule)) for rule in rules]
-    return list(aggregate(rows, (), *counts).collect()[0]) if counts else []
+    if not rules:
+        return []
+    with reading_stored_text(rows.sparkSession):
+        counts = [F.count_if(_broken(rows, rule)) for rule in rules]
+        return list(aggregate(rows, (), *counts).collect()[0])
 
 
 def broken_row(rows: DataFrame, rule: str) -> Row | None:
     """A row for which a rule is false."""
-    return rows.where(_broken(rows, rule)).first()
+    with reading_stored_text(rows.sparkSession):
+        return rows.where(_broken(rows, rule)).first()
 
 
 def _broken(rows: DataFrame, rule: str) -> Column:

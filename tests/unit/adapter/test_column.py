@@ -30,7 +30,9 @@ def test_kinds(dtype, kinds):
     assert (column.data_type, column.quoted) == (dtype, "`c`")
 
 
-@pytest.mark.parametrize("name", ["a` , (select 1) as `b", "`", "`x` t join (select 1) y --", "a b"])
+@pytest.mark.parametrize(
+    "name", ["a` , (select 1) as `b", "`", "`x` t join (select 1) y --", "a b"]
+)
 def test_a_name_is_one_name_in_sql(name):
     quoting = {"schema": True, "identifier": True}
     by_project = KtkRelation.create(schema=name, identifier=name, quote_policy=quoting)

@@ -6,10 +6,10 @@ import pytest
 
 from ktk_engine.errors import QueryError
 from ktk_engine.sql.stored_text import calls, check_expression, stored_query
-from tests.support.stored_texts import COMMANDS, PATHS, RUN, SETTINGS
+from tests.support.stored_texts import COMMANDS, PATHS, RUN, SETTINGS, WRITES
 
 
-@pytest.mark.parametrize("sql", [*RUN, *PATHS, *COMMANDS, *SETTINGS])
+@pytest.mark.parametrize("sql", [*RUN, *PATHS, *COMMANDS, *SETTINGS, *WRITES])
 def test_what_no_reader_runs(sql):
     with pytest.raises(QueryError, match=r"an\.v .*, which no stored view may"):
         stored_query("an.v", sql)
