@@ -161,7 +161,7 @@ def expression(session: SparkSession, sql: str) -> Column:
 
 @contextmanager
 def reading_stored_text(session: SparkSession) -> Iterator[None]:
-    """Let Spark open no path in the place of a relation, and replace no `${...}`, within a block."""
+    """Within a block, let Spark open no path as a relation, and replace no `${...}`."""
     before = {key: session.conf.get(key, "true") for key in _FOR_PEOPLE}
     for key in before:
         session.conf.set(key, "false")

@@ -48,5 +48,5 @@ def test_a_name_is_one_name_in_sql(name):
 
 def test_plain_names_stay_as_they_are():
     assert KtkRelation.create(schema="an", identifier="t").render() == "an.t"
-    policy = {"identifier": True}
+    policy = {"database": False, "schema": False, "identifier": True}
     assert KtkRelation.create(schema="an", identifier="t", quote_policy=policy).render() == "an.`t`"
