@@ -5,18 +5,23 @@ See docs/design/statements.md, Stored text.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ktk_engine.errors import QueryError
+from ktk_engine.formatting import shortened
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.sql.token import Token, name_of, tokenize
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.reserved_name import OWN_PREFIX
 
 # Spark replaces these anywhere in a text: `${env:HOME}`, `${spark.x}`.
 SUBSTITUTION = re.compile(r"\$\{\S(?:[^\s}$]|\$(?!\{[^}]))*+\}")
+# Spark reads nested text by recursion, and some of it in time that grows with each level.
+_DEEPEST = 200
 _LONGEST_NUMBER = 1_000  # digits; Python reads 4,300 at most
 _PLAIN_HINT = re.compile(r"/\*\+[\w\s.,()]*\*/")
 # All that Spark's lexer knows: `$` begins a literal that `tokenize` does not know.
@@ -33,8 +38,17 @@ _WORDS = """
     WITH WITHIN
 """
 _SYNTAX = frozenset(_WORDS.split())
+# In Spark's text of plans, in lower case.
+_RELATIONS = re.compile(r"unresolvedrelation \[")
+_CTES = re.compile(r"\bcte \[(.*)\]$", re.MULTILINE)
+_OF_SESSIONS = re.compile(
+    rf"\bview \(`(?!{re.escape(OWN_PREFIX)})|\brelation [^\[\s]+\[|\bhivetablerelation\b"
+    r"|\brelationv2\b|\bvariablereference\b|\bscripttransformation\b"
+)
 # An alias with names of columns follows them, and no call.
 _BEFORE_ALIAS = frozenset({"AS", "WITH", "RECURSIVE", ")"})
+_OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
+_PREFIXES = frozenset({"NOT", "-", "+", "~", "!"})
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
 
 
@@ -59,19 +73,42 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
 
 
 def check_expression(sql: str) -> None:
-    """Refuse a stored condition that would run a program; raises a `QueryError`."""
+    """Refuse a stored condition that does more than compute from a row; raises a `QueryError`."""
     text, tokens = _lexed(sql)
     for read in (text, _with_names(text, tokens)):
-        if problem := _problem(Statement(read), tokenize(read), False):
-            raise QueryError(f"The condition `{sql}` {problem}, which no stored condition may.")
+        found = tokenize(read)
+        if problem := _problem(Statement(read), found, True) or _problem_of_row(found):
+            raise QueryError(
+                f"The condition `{shortened(sql)}` {problem}, which no stored condition may."
+            )
 
 
 def calls(sql: str) -> list[str]:
-    """The names of the functions that a checked text calls, in lower case."""
+    """All names before a parenthesis in a text, in lower case, whatever they are there."""
     tokens = tokenize(sql)
-    words = [token.word for token in tokens]
-    found = (at for at in range(len(words) - 1) if words[at + 1] == "(")
-    return sorted({name_of(sql, tokens[at]).lower() for at in found if _is_call(tokens, words, at)})
+    pairs = itertools.pairwise(tokens)
+    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and _is_name(one)}
+    return sorted(name.lower() for name in found)
+
+
+def check_plans(view: str, plans: str, names: Iterable[str]) -> None:
+    """Refuse a view of another store that reads what its text does not seem to name.
+
+    To Spark, nearly each word may be an alias, so what is a relation in a text is Spark's to say.
+    `plans` are those of the text, as parsed and as analyzed; `names` are the relations that it may
+    read. Raises a `QueryError`.
+    """
+    plans = plans.lower()
+    queries = (name for found in _CTES.findall(plans) for name in found.split(", "))
+    allowed = tuple(f"{name.lower()}], [" for name in (*names, *queries))
+    places = (found.end() for found in _RELATIONS.finditer(plans))
+    others = [at for at in places if not plans.startswith(allowed, at)]
+    if others or _OF_SESSIONS.search(plans):
+        what = f"`{plans[others[0] : plans.find(']', others[0])]}`" if others else "something"
+        raise QueryError(
+            f"{view} reads {what} of this session, where views of other stores read nothing: no "
+            "table of Spark's catalog, no temporary view, no variable. Nothing was computed."
+        )
 
 
 def _lexed(sql: str) -> tuple[str, list[Token]]:
@@ -126,6 +163,8 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
     if found := SUBSTITUTION.search(text):
         return f"reads a setting of the session (`{found[0]}`)"
     words = [token.word for token in tokens]
+    if _depth(words) > _DEEPEST:
+        return "is nested too deeply"
     ends = {reference.start: reference.end for reference in statement.references}
     for at, (token, behind) in enumerate(zip(tokens, [*words[1:], ""], strict=True)):
         if token.kind == "number" and token.end - token.start > _LONGEST_NUMBER:
@@ -136,7 +175,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             return "writes (`insert`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
             return "runs a program (`using`)"
-        if behind != "(" or token.kind not in ("word", "quoted"):
+        if behind != "(" or not _is_name(token):
             continue
         name = name_of(text, token).lower()
         if name in REFUSED:
@@ -151,9 +190,31 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
     return ""
 
 
+def _depth(words: Sequence[str]) -> int:
+    """How deep a text nests at most, where each operator before a value is a level too."""
+    depth = deepest = prefixes = 0
+    for word in words:
+        depth += (word in _OPENING) - (word in _CLOSING)
+        prefixes = prefixes + 1 if word in _PREFIXES else 0
+        deepest = max(deepest, depth + prefixes)
+    return deepest
+
+
+def _problem_of_row(tokens: Sequence[Token]) -> str:
+    """As `_problem`, for a condition on one row."""
+    for token, behind in itertools.pairwise(tokens):
+        if token.word == "(" and behind.word in _QUERY - {"("} and behind.kind == "word":
+            return "has a query"
+    return ""
+
+
 def _is_text(tokens: Sequence[Token]) -> bool:
     """Whether a text follows, or a parameter that may be one."""
     return any(token.kind == "text" or token.word in (":", "?") for token in tokens)
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in ("word", "quoted")
 
 
 def _is_known(words: Sequence[str], at: int, name: str) -> bool:
@@ -164,7 +225,7 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
 def _is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
     """Whether parentheses hold arguments, and are no other part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
-    if token.kind not in ("word", "quoted"):
+    if not _is_name(token):
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX

@@ -23,7 +23,7 @@ RUN = "(select count(x) from (select transform (1) using 'sh -c \"touch {}; cat\
 JINJA, ESCAPES = "{{ env_var('HOME') }}", "a\x1b]0;owned\x07\x1b[2Jb"
 QUOTED = (
     "{% for c in adapter.get_columns_in_relation(source('other', 'odd')) %}"
-    "select NAME from {{ source('other', 'odd') }}{% endfor %}"
+    "select {{ NAME }} from {{ source('other', 'odd') }}{% endfor %}"
 )
 SOURCES = """
 sources:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from ktk_engine import Store
@@ -29,7 +31,7 @@ from tests.support.hostile_store import (
 )
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
 from tests.support.spark import SqlSession
-from tests.support.stored_texts import PATHS, RUN, SETTINGS, WRITES
+from tests.support.stored_texts import HIDDEN, PATHS, RUN, SETTINGS, WRITES
 from tests.support.stores import LocalStore, Warehouse
 
 
@@ -309,3 +311,186 @@ def test_a_view_by_a_link_reads_what_was_checked(session, other, tmp_path):
     view(other, f"select * from {quote_identifier(str(hostile))}.x.y")
     with pytest.raises(QueryError, match=r"with the option `fs\.file\.impl`"):
         session.sql(f"select * from {name_of(other, 'v')}")
+
+
+@pytest.fixture
+def seen(session, other):
+    """What a reader's session has besides its stores."""
+    spark = session.session
+    rows = spark.createDataFrame([("hunter2", 1)], "secret string, a int")  # no plan shows them
+    rows.createOrReplaceTempView("seen")
+    rows.createOrReplaceGlobalTempView("shown")
+    spark.sql("create table default.tabled using parquet as select 'hunter2' as secret")
+    spark.sql("declare or replace variable variable string default 'hunter2'")
+    yield session
+    spark.sql("drop temporary variable variable")
+    spark.sql("drop table default.tabled")
+    spark.sql("drop view global_temp.shown")
+    spark.sql("drop view seen")
+
+
+@pytest.mark.skipif(spark_version() < (4, 0), reason="declare variable is younger")
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_view_of_another_store_reads_nothing_of_the_session(seen, other, monkeypatch, text):
+    view(other, text)
+    for fooled in (False, True):
+        if fooled:
+            understand_nothing(monkeypatch)
+        with pytest.raises((KtkError, PySparkException)) as error:
+            seen.sql(f"select * from {name_of(other, 'v')}").collect()
+        assert "hunter2" not in str(error.value)
+
+
+def test_a_view_of_the_project_reads_no_temporary_view(seen, tmp_path):
+    for text in ("select * from seen", "select * from global_temp.shown"):
+        view(LocalStore(tmp_path / "home" / "an"), text)
+        with pytest.raises(QueryError, match="only a temporary view of this session"):
+            seen.sql("select * from an.v")
+    view(LocalStore(tmp_path / "home" / "an"), "with seen as (select 3 as x) select x from seen")
+    assert seen.sql("select * from an.v").first()[0] == 3
+
+
+def test_honest_views_of_another_store(seen, other):
+    """Spark and our reader agree on what they read."""
+    for text in (
+        "with x as (select a from other.t), y as (select * from X) select max(a) as a from y",
+        "select a from other.t where a in (select b - 1 from sister.u) union all select 3",
+        "from other.t |> where a > 1 |> select a",
+        "select sum(a) over w as a from other.t window w as (order by a)",
+        "values (1), (2)",
+        "table other.t",
+        "select explode(array(a, 1)) as a from other.t lateral view explode(array(1)) as b",
+        "with r(n) as (select 1 union all select 2) select n + 1 from r",
+    ):
+        view(other, text)
+        assert seen.sql(f"select * from {name_of(other, 'v')}").count()
+
+
+@pytest.mark.parametrize("word", ["offset", "extend", "sets", "cube", "minus", "escape"])
+def test_a_function_of_the_session_with_the_name_of_a_word(session, other, word):
+    ran = session.session.sparkContext.accumulator(0)
+    session.session.udf.register(word, lambda value: ran.add(1) or value, "string")
+    try:
+        view(other, f"select {word}('x')")
+        with pytest.raises((QueryError, PySparkException)):
+            session.sql(f"select * from {name_of(other, 'v')}").collect()
+        assert not ran.value
+    finally:
+        session.session.sql(f"drop temporary function if exists {quote_identifier(word)}")
+
+
+DEEP = [
+    "select {}1{}".format("(" * 3_000, ")" * 3_000),
+    "select " + "not " * 3_000 + "true",
+    "select " + "- " * 3_000 + "1",
+    "{}select 1{}".format("select * from (" * 3_000, ")" * 3_000),
+    "select " + "case when true then " * 3_000 + "1" + " end" * 3_000,
+    "select " + "array[" * 3_000 + "1" + "]" * 3_000,
+    "select " + " || ".join(["'x'"] * 20_000),
+    "select " + "a:" * 3_000 + "a",
+    "select x -> " * 3_000 + "1",
+]
+
+
+@pytest.mark.parametrize("number", range(len(DEEP)))
+@pytest.mark.parametrize("is_own", [False, True])
+def test_deep_nesting_is_an_error_of_ours(session, other, tmp_path, number, is_own):
+    view(LocalStore(tmp_path / "home" / "an") if is_own else other, DEEP[number])
+    with pytest.raises((QueryError, ParseException)):
+        session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}")
+
+
+def test_views_that_double_end(session, other, monkeypatch):
+    monkeypatch.setattr(sys.modules["ktk_engine.spark.sql.sql_session"], "_MOST_VIEWS", 40)
+    view(other, "select * from other.t", "v0")
+    for number in range(1, 20):
+        text = f"select * from other.v{number - 1} a cross join other.v{number - 1} b"
+        view(other, text.replace("*", "a.a"), f"v{number}")
+    assert session.sql(f"select * from {name_of(other, 'v3')}").count() == 2**8
+    with pytest.raises(QueryError, match="more than 40 views"):
+        session.sql(f"select * from {name_of(other, 'v19')}")
+
+
+def test_no_folder_has_the_name_of_a_setting(session, tmp_path, monkeypatch):
+    monkeypatch.setenv("MARK", "hunter2")
+    Store.of(LocalStore(tmp_path / "theirs" / "${env:MARK}")).write_table("t", pa.table({"a": [1]}))
+    with pytest.raises(QueryError, match="which Spark replaces"):
+        session.sql(
+            f"select nope from `ktk:{tmp_path}/theirs/%24%7Benv:MARK%7D?relation=t`.a.b"
+        ).collect()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "raise_error((select max(value) from text.`{}`)) is null",
+        "a > (select max(a) from seen)",
+        "exists (from seen)",
+        "a in (table seen)",
+        "a in (values (1))",
+        "a in (with x as (select 1) select * from x)",
+        "mine(a) > 1",
+        "input_file_name() = ''",
+    ],
+)
+def test_a_stored_condition_only_computes_from_a_row(session, other, tmp_path, rule):
+    (tmp_path / "secret.txt").write_text("hunter2")
+    session.session.udf.register("mine", lambda value: value, "int")
+    session.session.sql("create or replace temporary view seen as select 1 as a")
+    rows = session.session.createDataFrame([(1,)], "a int")
+    constraint = Constraint("check", expression=rule.format(tmp_path / "secret.txt"))
+    with pytest.raises(KtkError, match="which no stored condition may") as error:
+        build(other, rows, Target("x", constraints=(constraint,)))
+    assert "hunter2" not in str(error.value)
+
+
+_KEYWORDS = """
+    all and any array as asof between by case cast collate create cross cube current_date
+    date delete desc distinct div drop else end escape except exclude exists extend extract
+    false filter first for from full function grant group having if ignore in inner insert
+    intersect interval into is join language lateral left like limit map merge minus natural
+    not null of offset on or order outer over overlay overwrite partition pivot position
+    qualify recursive reduce replace rollup row rows select semi set sets setminus some sort
+    star stream table tablesample then time timestamp to transform trim true try_cast union
+    unpivot using values version view when where window with within zone |> , ( ) -> as
+"""
+KEYWORDS = _KEYWORDS.split()
+SHAPES = [
+    "select A, B from t C",
+    "select * from (select 1 as A) B, t",
+    "select * from values (1), (2) A, t",
+    "with A as (select 1 as B) select * from A join t C",
+    "select (select max(A) from t) B from u where A in (select B from t)",
+    "select * from t A lateral view explode(array(1)) B as C",
+    "select * from (select 1) tablesample (1 rows) A, t",
+    "from other.t |> where A > 1 |> extend 1 as B |> join u on true",
+    "select extract(A from B) from t union all select A is distinct from B from u",
+    "select A over B from t window B as (partition by C)",
+    "select * from range(1) A, lateral (select B from t)",
+    "select count(distinct A) from t group by A having B order by C limit 1 offset 2",
+]
+
+
+def test_spark_reads_what_our_reader_sees(session, sql, other):
+    """Random texts: each relation that Spark's parser finds is one of ours, or the view fails."""
+    rand, parsed = random.Random(2), 0
+    rows = session.session.createDataFrame([("hunter2",)], "secret string")
+    rows.createOrReplaceTempView("seen")
+    for number in range(int(os.environ.get("KTK_EXAMPLES", "150"))):
+        names = ["a"] if rand.random() < 0.5 else [*KEYWORDS, "a", "b"]
+        tables = {"t": "other.t", "u": "sister.u"} if rand.random() < 0.7 else {"u": "seen"}
+        words = re.findall(r"\w+|\S", rand.choice(SHAPES))
+        words = [rand.choice(names) if word in "ABC" else word for word in words]
+        words = [tables.get(word, "seen") if word in "tu" else word for word in words]
+        for _ in range(rand.choice([0, 1, 1, 1, 2])):
+            place = rand.randrange(1, len(words) + 1)
+            words.insert(place, rand.choice([*KEYWORDS, "seen", "a"]))
+        view(other, " ".join(words), f"v{number}")
+        try:
+            rows = session.sql(f"select * from {name_of(other, f'v{number}')}").collect()
+        except (KtkError, PySparkException, Py4JJavaError) as error:
+            assert "hunter2" not in str(error), words
+            continue
+        parsed += 1
+        assert "hunter2" not in str(rows), words
+    assert parsed > 10

@@ -79,3 +79,32 @@ SETTINGS = [
     "select `${system:user.name}`",
     "select ${spark.app.name}",
 ]
+# Spark allows nearly each word as an alias, so that `seen`, a temporary view of the reader with the
+# columns `secret` and `a`, is a relation. `other.t` is a table of the view's store.
+_ALIASES = """
+    where group having order sort cluster distribute window limit offset select qualify
+    setminus from minus union except intersect on using pivot lateral set when insert
+    tablesample values with table
+"""
+HIDDEN = [
+    *(f"select * from (select 1) {word}, seen" for word in _ALIASES.split()),
+    "select * from other.t as where, seen",
+    "select * from (select 1) tablesample (1 rows) where, seen",
+    "select * from (table other.t) from, seen",
+    "select * from values (date'2020-01-01'), current_date x, seen",
+    "select * from (select true as distinct) o, lateral (select secret, not distinct from seen)",
+    "select * from (select true as `is`) o, lateral (select secret, is distinct from seen)",
+    "select * from (select 1 as `select`) o, lateral (select secret, select from seen)",
+    "select sum(a) over w from other.t window w as "
+    "(order by (select max(secret) from (select 1) where, seen))",
+    "select * from (with seen as (select 1) select 1) a join (select 2) where, seen",
+    "select * from seen",
+    "select * from global_temp.shown",
+    "select * from default.tabled",
+    "select * from (select 1) where, default.tabled",
+    "select * from (select 1) where, spark_catalog.default.tabled",
+    "select variable",
+    "select session.variable",
+    "select system.session.variable",
+    "select a from other.t where a = variable",
+]

@@ -194,6 +194,12 @@ class ClassicClient:
         """See `Client`."""
         java_session(self.session).sessionState().sqlParser().parsePlan(sql)
 
+    def plans_as_text(self, frame: DataFrame) -> str:
+        """See `Client`."""
+        work = frame._jdf.queryExecution()
+        with self.active():
+            return f"{work.logical().treeString()}\n{work.analyzed().treeString()}"
+
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Select columns by name in one call of Java; `DataFrame.select` makes three per name.
 

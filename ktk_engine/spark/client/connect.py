@@ -234,6 +234,12 @@ class ConnectClient:
         except ParseException as error:
             raise ParseException(_without_explain(str(error))) from None
 
+    def plans_as_text(self, frame: DataFrame) -> str:
+        """See `Client`; a server plans the rest too."""
+        connect: Any = frame
+        text: str = connect._explain_string(extended=True)
+        return text.partition("== Optimized Logical Plan ==")[0]
+
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """See `Client`."""
         return frame.select(*map(quote_identifier, names))

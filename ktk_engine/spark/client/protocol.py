@@ -112,6 +112,12 @@ class Client(Protocol):
     def check_syntax(self, sql: str) -> None:
         """Parse a statement without running it; raises Spark's `ParseException`."""
 
+    def plans_as_text(self, frame: DataFrame) -> str:
+        """Give a frame's plans, as Spark parsed and as it analyzed them.
+
+        They have as many fields as the session's settings say.
+        """
+
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Select columns of a frame by name, with any characters in the names."""
 

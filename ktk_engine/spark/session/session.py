@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ktk_engine.errors import SessionError
+from ktk_engine.errors import QueryError, SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.client.connect import MODE, our_servers
@@ -30,7 +30,7 @@ from ktk_engine.spark.session.worker_sockets import worker_sockets
 from ktk_engine.sql.dialect import Dialect, has_open_literals
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 # What users may override by settings; the reasons are in docs/spark.md.
 DEFAULT_SETTINGS: Mapping[str, str] = {
@@ -53,8 +53,14 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
-# What Spark does for texts of people, and for none that a store holds.
-_FOR_PEOPLE = ("spark.sql.runSQLOnFiles", "spark.sql.variable.substitute")
+# While Spark reads what a store holds, it opens no path and replaces no `${...}`, and it shows the
+# plan of a view whole.
+_FOR_STORED_TEXT: Mapping[str, str] = {
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.debug.maxToStringFields": str(2**31 - 1),
+    "spark.sql.maxPlanStringLength": str(2**31 - 16),
+}
 
 # What plans rely on: without these, wrong values would be read.
 REQUIRED_SETTINGS: Mapping[str, str] = {
@@ -159,17 +165,35 @@ def expression(session: SparkSession, sql: str) -> Column:
     return F.expr(f"({text_for(session, sql)}\n)")  # the line break ends a trailing comment
 
 
+def run_sql(
+    session: SparkSession, sql: str, args: dict[str, Any] | list[Any] | None = None
+) -> DataFrame:
+    """Let Spark run a text of the default dialect.
+
+    Raises a `QueryError` if it is nested too deeply for Spark's parser.
+    """
+    try:
+        return session.sql(text_for(session, sql), args)
+    except Exception as error:
+        if "StackOverflowError" not in str(error):
+            raise
+        raise QueryError(
+            "The statement, or a view that it reads, is nested too deeply for Spark. Nothing was "
+            "computed. Write parts of it as tables."
+        ) from None
+
+
 @contextmanager
 def reading_stored_text(session: SparkSession) -> Iterator[None]:
     """Within a block, let Spark open no path as a relation, and replace no `${...}`."""
-    before = {key: session.conf.get(key, "true") for key in _FOR_PEOPLE}
-    for key in before:
-        session.conf.set(key, "false")
+    before = {key: session.conf.get(key, None) for key in _FOR_STORED_TEXT}
+    for key, value in _FOR_STORED_TEXT.items():
+        session.conf.set(key, value)
     try:
         yield
     finally:
-        for key, value in before.items():
-            session.conf.set(key, str(value))
+        for key, earlier in before.items():
+            session.conf.unset(key) if earlier is None else session.conf.set(key, earlier)
 
 
 def new_session(session: SparkSession) -> SparkSession:

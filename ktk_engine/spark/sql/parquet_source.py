@@ -184,3 +184,22 @@ def _is_plain(file: PlainFile) -> bool:
     known = pa.array([text for text in texts if text not in ("", HIVE_NULL)], pa.string())
     restored = pc.all(spark_parses_partition_values(known, pa.string())).as_py() is not False
     return not file.between and restored and "".join([names, *texts]).isascii() and "%" not in names
+
+
+@dataclass
+class StatementFiles:
+    """Plain files of this machine that one statement reads, each opened once: they may change."""
+
+    session: SparkSession
+    known: KnownStores
+    _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
+
+    def source(self, address: FileAddress, name: str) -> ParquetSource | None:
+        """Open parquet files that people call `name`; None for files of other formats."""
+        key = str(address)
+        if key not in self._sources:
+            is_parquet = address.format == "parquet"
+            self._sources[key] = (
+                open_parquet_source(self.session, self.known, address, name) if is_parquet else None
+            )
+        return self._sources[key]

@@ -5,6 +5,7 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,17 +34,17 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of, reading_stored_text, text_for
-from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
+from ktk_engine.spark.session.session import dialect_of, run_sql, text_for
+from ktk_engine.spark.sql.parquet_source import StatementFiles
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
+from ktk_engine.spark.sql.stored_view import read_stored_view
 from ktk_engine.spark.sql.temporary_views import TemporaryViews
 from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import qualify, rename
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
-from ktk_engine.sql.stored_text import calls
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.trust import Trust, is_store_address
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from ktk_engine.log.state import State
 
 _DEEPEST_VIEW = 50
-_SPARKS_OWN = "org.apache.spark.sql.catalyst."
+_MOST_VIEWS = 10_000  # each takes Spark some 10 ms
 
 
 @dataclass
@@ -157,7 +158,9 @@ class SqlSession:
     def _binding(self) -> _Binding:
         self.plans = []
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
-        return _Binding(self, places, NamedRelations(self.known))
+        return _Binding(
+            self, places, NamedRelations(self.known), StatementFiles(self.session, self.known)
+        )
 
     @property
     def dialect(self) -> Dialect:
@@ -170,7 +173,7 @@ class SqlSession:
 
     def spark_sql(self, sql: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
         """Let Spark run a text of the default dialect."""
-        return self.session.sql(text_for(self.session, sql), args)
+        return run_sql(self.session, sql, args)
 
     def complete_query(self, query: Statement) -> str:
         """Give the query of a view with a schema before each name that has none.
@@ -236,9 +239,11 @@ class _Binding:
     owner: SqlSession
     places: PlannedPlaces
     relations: NamedRelations
+    files: StatementFiles
     _named: dict[str, Place] = field(default_factory=dict)
     _files: dict[str, str] = field(default_factory=dict)
-    _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
+    _views: Iterator[int] = field(default_factory=itertools.count)
+    _planned: dict[tuple[str, str], bool] = field(default_factory=dict)  # views, by schema and name
     _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
     _texts: QueryText | None = None
     lasting: bool = False  # whether its views are used after the statement
@@ -272,6 +277,11 @@ class _Binding:
     ) -> dict[Reference, str]:
         """Register every relation that a statement names; see `bind`."""
         _check_depth(path)
+        if next(self._views) > _MOST_VIEWS:
+            raise QueryError(
+                f"The statement reads more than {_MOST_VIEWS:,} views, each place of a view "
+                "counted. Nothing was computed. Write some of them as tables."
+            )
         self.owner.define_functions(self.owner.session, statement.sql)
         names: dict[Reference, str] = {}
         reader = statement.creates or reader
@@ -286,6 +296,11 @@ class _Binding:
                 schema, relation = found
                 names[reference] = self._register(schema, relation, moment, (*path, number), reader)
             else:
+                if within and self.owner.is_temporary(reference.parts):
+                    raise QueryError(
+                        f"A view in {within} reads `{reference.parts}`, which is only a temporary "
+                        "view of this session, and no view reads those. Nothing was computed."
+                    )
                 self._renew(reference)
         return names
 
@@ -324,7 +339,7 @@ class _Binding:
         for number, reference in enumerate(statement.references):
             address = _files(reference)
             if address is not None:
-                source = self._source(reference, address)
+                source = self.files.source(address, _people_say(reference))
                 if source is not None and source.obstacle:
                     return True
                 continue
@@ -341,9 +356,11 @@ class _Binding:
             view = self.relations.view(schema, relation.name)
             if view.kind == "cube":
                 return True
-            if self.is_planned(
-                self.relations.query(schema, relation.name), schema, (*path, number)
-            ):
+            key = (schema, relation.name)
+            if key not in self._planned:
+                query = self.relations.query(schema, relation.name)
+                self._planned[key] = self.is_planned(query, schema, (*path, number))
+            if self._planned[key]:
                 return True
         return False
 
@@ -398,26 +415,13 @@ class _Binding:
                 "after the tables and cubes that it reads."
             )
         query = self.relations.query(schema, relation.name)
-        if not self.owner.trust.is_own(schema):
-            self._check_calls(f"{schema}.{relation.name}", query)
-        bound = self.bind(query, schema, path, reader)
+        names = self.names(query, schema, path, reader)
         if self._texts is not None:
-            return self._texts.view(bound)
-        lasting = self.lasting or bool(reader)
-        # No command parses in parentheses, and the line break ends a trailing comment.
-        make = partial(self.owner.spark_sql, f"select * from (\n{bound}\n)")
-        with reading_stored_text(self.owner.session):
-            return self.owner.views.register(name, "", make, lasting=lasting)
-
-    def _check_calls(self, view: str, query: Statement) -> None:
-        """Refuse names of Spark's functions that this session has given another meaning."""
-        classes = client_of(self.owner.session).classes_of(calls(query.sql))
-        for function, class_ in classes.items():
-            if not class_.startswith(_SPARKS_OWN):
-                raise QueryError(
-                    f"{view} calls `{function}`, which this session has defined: a view of another "
-                    "store only calls Spark's own functions. Give yours another name."
-                )
+            return self._texts.view(rename(query.sql, names))
+        view_name, is_own = f"{schema}.{relation.name}", self.owner.trust.is_own(schema)
+        session, lasting = self.owner.session, self.lasting or bool(reader)
+        frame = read_stored_view(session, view_name, query, names, is_foreign=not is_own)
+        return self.owner.views.register(name, "", lambda: frame, lasting=lasting)
 
     def _register_planned(
         self, path: Place, relation: Plannable, name: str, reader: Name = NO_NAME
@@ -467,7 +471,7 @@ class _Binding:
 
     def _register_files(self, reference: Reference, address: FileAddress, path: Place) -> str:
         """Open the files once per statement: they may change at any time."""
-        source, name = self._source(reference, address), str(address)
+        source, name = self.files.source(address, _people_say(reference)), str(address)
         if source is not None and source.obstacle:
             return self._register_planned(path, source.plannable(), self._name_at(path, name))
         if name not in self._files:
@@ -476,15 +480,3 @@ class _Binding:
             frame = read_files(session, address, said) if source is None else source.frame
             self._files[name] = self.owner.views.register(name, "", lambda: frame)
         return self._files[name]
-
-    def _source(self, reference: Reference, address: FileAddress) -> ParquetSource | None:
-        """Parquet files of this machine; None for others."""
-        name = str(address)
-        if name not in self._sources:
-            self._sources[name] = None
-            if address.format == "parquet":
-                session, known = self.owner.session, self.owner.known
-                self._sources[name] = open_parquet_source(
-                    session, known, address, _people_say(reference)
-                )
-        return self._sources[name]

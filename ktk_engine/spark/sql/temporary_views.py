@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ktk_engine.errors import QueryError
 from ktk_engine.spark.client.client import is_connect
+from ktk_engine.sql.stored_text import SUBSTITUTION
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -38,6 +40,11 @@ class TemporaryViews:
         letter case, which Spark ignores. One that is not `lasting` is of this statement alone: over
         Spark Connect, a later one of the same name would change frames that are not computed yet.
         """
+        if found := SUBSTITUTION.search(name):
+            raise QueryError(
+                f"The place of {name} has `{found[0]}` in its name, which Spark replaces in each "
+                "statement. Nothing was read there. Rename the folder."
+            )
         if not lasting and not version and is_connect(self.session):
             view = f"{OWN_PREFIX}{next(self._numbers)} {name}"
             frame().createOrReplaceTempView(quote_identifier(view))

