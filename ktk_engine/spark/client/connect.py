@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ktk_engine.errors import QueryError
 from ktk_engine.spark.client.connect_jobs import ConnectJobs
 from ktk_engine.sql.dialect import DECIDING
 from ktk_engine.types.quote import quote_identifier
@@ -235,9 +236,23 @@ class ConnectClient:
             raise ParseException(_without_explain(str(error))) from None
 
     def plans_as_text(self, frame: DataFrame) -> str:
-        """See `Client`; a server plans the rest too."""
+        """See `Client`; a server plans the rest too, and may compute constants for that.
+
+        Raises a `QueryError` if it cannot, without the values that its error shows.
+        """
+        import pyspark  # noqa: F401
+        from pyspark.errors.exceptions.connect import SparkConnectException
+
         connect: Any = frame
-        text: str = connect._explain_string(extended=True)
+        try:
+            text: str = connect._explain_string(extended=True)
+        except SparkConnectException as error:
+            if is_lost(error):
+                raise
+            raise QueryError(
+                "A statement reads a view of another store that Spark cannot plan. Nothing was "
+                "computed. Ask its owner to correct it."
+            ) from None
         return text.partition("== Optimized Logical Plan ==")[0]
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
