@@ -71,7 +71,8 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 CONNECT_CORE = tests/connect/test_connect.py tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
 	alter.py change_rows.py compact.py constraints.py cube_query.py declared.py \
 	merge_versions.py mixed_physical_types.py random_changes.py random_writes.py scan.py \
-	sql_session.py statements_clauses.py versions.py write.py)
+	sql_session.py statements_clauses.py versions.py write.py) \
+	tests/spark/test_stored_views.py::test_a_view_of_another_store_reads_nothing_of_the_session
 # Its server, and the client, which has the server's Python.
 CONNECT_SERVER = $(if $(filter file,$(origin SPARK)),.venv,$(SPARK_ENV))
 CONNECT_ENV = $(if $(filter file,$(origin SPARK)),.venv-connect,.venv-connect-$(SPARK))
