@@ -30,6 +30,7 @@ from tests.support.hostile_store import (
     replace,
 )
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
+from tests.support.random_cubes import TIMES
 from tests.support.spark import SqlSession
 from tests.support.stored_texts import HIDDEN, PATHS, RUN, SETTINGS, WRITES
 from tests.support.stores import LocalStore, Warehouse
@@ -479,7 +480,7 @@ def test_spark_reads_what_our_reader_sees(session, sql, other):
     rand, parsed = random.Random(2), 0
     rows = session.session.createDataFrame([("hunter2",)], "secret string")
     rows.createOrReplaceTempView("seen")
-    for number in range(int(os.environ.get("KTK_EXAMPLES", "150"))):
+    for number in range(150 * TIMES):
         names = ["a"] if rand.random() < 0.5 else [*KEYWORDS, "a", "b"]
         tables = {"t": "other.t", "u": "sister.u"} if rand.random() < 0.7 else {"u": "seen"}
         words = re.findall(r"\w+|\S", rand.choice(SHAPES))
