@@ -123,7 +123,7 @@ class KtkAdapter(
 
     def quote(self, identifier: str) -> str:  # type: ignore[override]
         """Write a name in SQL, whatever is in it."""
-        return quote_identifier(identifier)
+        return quote_identifier(str(identifier))  # dbt also quotes a database that is None
 
     def debug_query(self) -> None:
         """The checks of `dbt debug`: the store is writable, and Spark answers."""
