@@ -84,7 +84,7 @@ class TestSeed:
         path = Path(project.project_root, file)
         path.write_bytes(text)
         try:
-            result, log = run_dbt_and_capture(["parse"], expect_pass=False)
+            _, log = run_dbt_and_capture(["parse"], expect_pass=False)
         except Exception as error:
             log = str(error)
         finally:
