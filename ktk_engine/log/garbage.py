@@ -187,7 +187,8 @@ def _may_go(
 def _wrote_all(links: Sequence[Link]) -> bool:
     """Whether all files of all versions have names of this library, and all entries are here."""
     records = (record for link in links if link.entry for record in link.entry.changes.values())
-    return all(link.entry for link in links) and all(r.operation != "adopt" for r in records)
+    whole = bool(links) and all(link.entry for link in links)
+    return whole and all(r.operation != "adopt" for r in records)
 
 
 def _never_named(objects: Sequence[ObjectInfo], known: frozenset[str]) -> frozenset[str]:
