@@ -247,7 +247,8 @@ PYTHON: Voice = {
     "anew",
     # How datasets of a cube fit together.
     "build_seed": "Build the seed dataset first: store.build({name!r}, ...).",
-    "no_second_seed": "Add this one as an enrichment, or to another cube.",
+    "no_second_seed": "Replace it under its own name, {dataset}, or add this one as an "
+    "enrichment, or to another cube.",
     "unbreak": "change the rows so that they fit; or take these datasets out first (Cube.drop), "
     "and build them again afterwards",
     "unbreak_in_full_refresh": "change the rows so that they fit; or take these datasets out first "

@@ -215,7 +215,7 @@ def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
     from ktk_engine.store.open_store import is_url
 
     if not is_url(root):
-        root = str(project / Path(root).expanduser())
+        root = str(project / os.path.expanduser(root))
     schema = _text(output, "schema", profiles_file)
     return root.rstrip("/"), schema, _options(output, profiles_file), where
 

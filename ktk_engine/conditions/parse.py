@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.types as pat
-import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.conditions import literal
@@ -55,8 +55,11 @@ from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.type_class import class_name, normalize
 
-# sqlglot's error for a missing operand names one of its classes.
-_MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
+# sqlglot's errors for a missing operand name its classes and tokens.
+_PARSER = re.compile(
+    r"Required keyword: '\w+' missing for <class '[\w.]+'>|Expected [\w ]+ but got <Token[^>]*>"
+)
+_WORD = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|([A-Za-z_]\w*)")
 
 _SUPPORTED = (
     "a condition may hold comparisons of a column with a literal, in, between, like, is null, "
@@ -122,6 +125,34 @@ def parse_condition(
     their values from a `BoundText`. Raises a `ConditionError` for anything else.
     """
     check_characters(sql.sql if isinstance(sql, BoundText) else sql, "The condition")
+    try:
+        return _parse_condition(sql, schema, qualifier, dialect)
+    except ConditionError as error:
+        text = sql.sql if isinstance(sql, BoundText) else sql
+        if words := ", ".join(f"`{word}`" for word in _reserved(text, schema.names)):
+            raise error.with_message(
+                f"{error.message.rstrip('.')}. In a condition, this column needs backticks: {words}"
+            ) from error
+        raise
+
+
+def _reserved(text: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a text names without backticks, and whose names SQL reads otherwise."""
+    words = {word.lower() for word in _WORD.findall(text) if word}
+    return [name for name in columns if name.lower() in words and not _is_column(name)]
+
+
+def _is_column(name: str) -> bool:
+    try:
+        found: Any = parse_expression(f"{name} = 1 and ({name} = 1)")
+        return all(isinstance(part.unnest().this, exp.Column) for part in found.flatten())
+    except ConditionError:
+        return False
+
+
+def _parse_condition(
+    sql: str | BoundText, schema: pa.Schema, qualifier: str | None, dialect: Dialect
+) -> Condition:
     scope = _Scope({field.name: field.type for field in schema}, qualifier, dialect)
     if isinstance(sql, BoundText):
         root = _parse(sql.sql)
@@ -164,10 +195,13 @@ def parse_expression(sql: str) -> exp.Expression:
     text = simplified(sql)
     try:
         # Typed as Any, because the base class of sqlglot's nodes was renamed.
-        found: list[Any] = [n for n in sqlglot.parse(text, dialect="spark") if n is not None]
+        # As a condition, so that a column may be named like a statement, as `comment`.
+        parsed: list[Any] = SqlglotDialect.get_or_raise("spark").parse_into(exp.Condition, text)
+        found = [node for node in parsed if node is not None]
     except (SqlglotError, RecursionError) as error:
-        reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
-        reason = _MISSING_PART.sub("something is missing", reason)
+        cause = error.__cause__ or error
+        reason = re.sub(r"\x1b\[\d+m", "", str(cause) or type(cause).__name__).splitlines()[0]
+        reason = _PARSER.sub("something is missing", reason)
         raise ConditionError(f"`{shortened(sql)}` is not a condition: {reason}") from error
     if not found:
         raise ConditionError(

@@ -88,6 +88,7 @@ def validate_write(
     check_configured(target, model)
     elsewhere = elsewhere or {}
     datasets = {**elsewhere, **datasets}
+    _check_one_seed(target, datasets)
     checked = _check(
         target, model, datasets, full_refresh, built_by, keeps_rows, frozenset(elsewhere)
     )
@@ -328,20 +329,26 @@ def _specification(
     if not target.cube:
         return None
     datasets = {**others, target.dataset: candidate}
-    known = find_seed(target.cube, others)
-    if target.role == "seed" and known is not None:
+    if find_seed(target.cube, datasets) is None:
+        return None
+    return discover_cube(target.cube, datasets)
+
+
+def _check_one_seed(target: Target, datasets: Mapping[str, Snapshot]) -> None:
+    """Refuse a second seed dataset before its columns are compared, which would only confuse."""
+    if target.role != "seed":
+        return
+    known = find_seed(target.cube, _remaining(target, datasets, ()))
+    if known is not None:
         problem = WriteProblem(
-            f"Cube {target.cube} already has the seed dataset {known}.",
+            f"Cube {target.cube} has the seed dataset {known}, and a cube has only one.",
             Message(
-                Remedy("no_second_seed"),
+                Remedy("no_second_seed", dataset=known),
                 f" To drop {known} and all that depends on it: ",
                 Remedy("drop_seed", name=target.cube, dataset=known),
             ),
         )
         raise ConsistencyError(refusal(target.uuid, [problem]))
-    if find_seed(target.cube, datasets) is None:
-        return None
-    return discover_cube(target.cube, datasets)
 
 
 def _owner_fix(

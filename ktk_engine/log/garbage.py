@@ -60,6 +60,7 @@ class Garbage:
     objects: tuple[ObjectInfo, ...]  # what nothing refers to, sorted by key
     unfinished: tuple[ObjectInfo, ...]  # temporary files of dead writers, sorted by key
     intents: tuple[str, ...]  # commit ids of dead writers' notes
+    unnamed: frozenset[str]  # of the objects, the keys that no version can ever have named
     versions: int  # log entries
     kept_versions: int  # of these, versions that keep their files
 
@@ -120,11 +121,13 @@ def find_garbage(
     strange = frozenset(info.key for info in objects if not _commits(info) & ended)
     spared = _named_elsewhere(store, state, strange, {} if named is None else named)
     objects = [info for info in objects if info.key not in spared]
+    known = frozenset().union(living, ended)
     return Garbage(
         state,
         tuple(sorted(objects, key=lambda info: info.key)),
         unfinished,
         tuple(sorted(dead)),
+        _never_named(objects, known) if _wrote_all(links) else frozenset(),
         len(entries),
         len(kept),
     )
@@ -179,6 +182,19 @@ def _may_go(
     if commits & living:
         return False
     return bool(commits & ended) or now - info.modified > age
+
+
+def _wrote_all(links: Sequence[Link]) -> bool:
+    """Whether all files of all versions have names of this library, and all entries are here."""
+    records = (record for link in links if link.entry for record in link.entry.changes.values())
+    whole = bool(links) and all(link.entry for link in links)
+    return whole and all(r.operation != "adopt" for r in records)
+
+
+def _never_named(objects: Sequence[ObjectInfo], known: frozenset[str]) -> frozenset[str]:
+    """Keys of writes that have neither an entry in the log nor a note that they may get one."""
+    commits = {info.key: _commits(info) for info in objects}
+    return frozenset(key for key, found in commits.items() if found and not found & known)
 
 
 def _commits(info: ObjectInfo) -> set[str]:

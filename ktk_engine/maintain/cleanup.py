@@ -5,7 +5,10 @@ See docs/design/files-and-commits.md, Clean-up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
@@ -17,6 +20,7 @@ from ktk_engine.errors import (
     KtkError,
     StoreError,
 )
+from ktk_engine.formatting import counted, size
 from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import (
@@ -38,6 +42,7 @@ from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
 
 _ATTEMPTS = 10
+_ENTRY_BYTES = 16_384  # of an intent and an entry, in whole pages of a disk
 
 
 @dataclass(frozen=True)
@@ -119,30 +124,52 @@ def run_cleanup(
 ) -> Cleaned:
     """Delete what no retained version of a scope needs.
 
-    The list is committed first. A slow writer whose files are on it fails at its commit, and the
-    next clean-up finishes one that was killed. Raises a `ForeignWriterError` or a
-    `CommitConflictError` before anything is deleted. After a `StoreError` the next clean-up deletes
-    what is left.
+    What no version can have named goes first, which needs no room on a full disk. Of the rest, the
+    list is committed first. A slow writer whose files are on it fails at its commit, and the next
+    clean-up finishes one that was killed. Raises a `ForeignWriterError` or a `CommitConflictError`
+    before anything is deleted. After a `StoreError` the next clean-up deletes what is left.
     """
     # A writer that was killed or failed may have left its commit unpublished. While a form names
     # files of an old version, that version is not given up.
     warning = publish_head(store, scope).warning
     garbage = plan_cleanup(store, scope, retention, named)
+    store.delete([*garbage.unnamed, *(info.key for info in garbage.unfinished)])
     version = 0
-    if garbage.objects and not warning:
-        keys = tuple(info.key for info in garbage.objects)
+    keys = tuple(info.key for info in garbage.objects if info.key not in garbage.unnamed)
+    if keys and not warning:
         write = PendingCommit()
         check = _NothingNeeded(frozenset(keys))
         change_set = ChangeSet(write, (), check, history or {}, deleted=keys)
-        with write_intent(store, scope, write, "cleanup"):
+        with _room_for(store, keys), write_intent(store, scope, write, "cleanup"):
             done = commit(garbage.state, change_set, publish)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)
     if not warning:
-        store.delete([info.key for info in garbage.unfinished])
         store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])
     return Cleaned(garbage, version, warning)
+
+
+@contextmanager
+def _room_for(store: ObjectStore, keys: Collection[str]) -> Iterator[None]:
+    """Say how much room the list of what goes needs, if the disk is full."""
+    try:
+        yield
+    except StoreError as error:
+        if not _is_full(error):
+            raise
+        needed = _ENTRY_BYTES + sum(len(json.dumps(key)) + 1 for key in keys)
+        raise error.with_message(
+            f"The disk of {store.url} is full. Before {counted(len(keys), 'file')} can go, their "
+            f"list has to be stored, which needs about {size(needed)}. None of them was deleted. "
+            "Free that much elsewhere on the disk, and run the clean-up again."
+        ) from error
+
+
+def _is_full(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _delete_listed(store: ObjectStore, keys: tuple[str, ...], version: int) -> None:

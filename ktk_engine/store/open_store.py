@@ -20,10 +20,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|([A-Za-z][A-Za-z0-9+.\-]+):
 def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Open the store at an address without reading or creating anything.
 
-    The address is a path of the local disk, a percent-encoded URL `file:///...`, or an object
-    store: `s3://bucket/prefix`, `gs://...`, `az://...`, `abfss://...`. Only object stores have
-    options, which may hold keys. Raises a `ConfigurationError` for other addresses, and for a
-    folder named like `x=y`, which Spark would read as a partition column (tried with Spark 4.3).
+    The address is a path of the local disk, in which `~` is the home folder, a percent-encoded URL
+    `file:///...`, or an object store: `s3://bucket/prefix`, `gs://...`, `az://...`, `abfss://...`.
+    Only object stores have options, which may hold keys. Raises a `ConfigurationError` for other
+    addresses, and for a folder named like `x=y`, which Spark would read as a partition column
+    (tried with Spark 4.3).
     """
     if not isinstance(url, str | Path):
         raise ConfigurationError(
@@ -44,7 +45,12 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
             f"only object stores have options, and {url} is a folder. Leave out "
             f"{', '.join(sorted(map(str, options)))}"
         )
-    path = os.fspath(url) if isinstance(url, Path) else path_of_url(url)
+    path = os.path.expanduser(url) if isinstance(url, Path) else path_of_url(url)
+    if path.startswith("~"):
+        raise ConfigurationError(
+            f"the store's path {path!r} starts at a home folder that this machine does not know. "
+            f"Write the whole path, or ./{path} for a folder of that name"
+        )
     if not path or "\0" in path:
         raise ConfigurationError(f"the store's path {path!r} is empty or contains a NUL character")
     try:
@@ -84,7 +90,7 @@ def path_of_url(url: str) -> str:
     """The path of a local folder; raises a `ConfigurationError` for a URL of another scheme."""
     match = _SCHEME.match(url)
     if match is None:
-        return url
+        return os.path.expanduser(url)
     scheme = (match[1] or match[2]).lower()
     if scheme in SCHEMES and url.startswith("/", match.end()):
         return url  # one slash is missing, which `open_store` says

@@ -9,24 +9,32 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import traceback
+import uuid
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+
 from ktk_engine.errors import CommitStateUnknownError, KtkError
-from tests.faults.content import ARROW_VERBS, Content, Verb, choose_verb, first_content
+from tests.faults.content import ARROW_VERBS, TABLE, Content, Verb, choose_verb, first_content
 from tests.faults.invariants import (
     AgedStore,
     Broken,
+    found_content,
     require,
     verify,
     verify_cleanup,
     verify_published,
 )
 from tests.faults.verbs import prepare, run
+from tests.support.changes import Retention, Target, build, run_cleanup
+from tests.support.committed import resolve, scope_of
 from tests.support.stores import LocalStore
 
 _PAGE = 4096
@@ -43,7 +51,8 @@ def main(folder: Path, cases: list[str]) -> None:
     for case in cases:
         outcome, broken = "", ""
         try:
-            outcome = _one(folder, Random(case))
+            one = _clean if case.startswith("cleanup") else _one
+            outcome = one(folder, Random(case))
         except Exception as error:  # noqa: BLE001 - any means that something is broken
             broken = str(error) if isinstance(error, Broken) else traceback.format_exc(limit=-4)
         print(json.dumps({"case": case, "outcome": outcome, "broken": broken}), flush=True)
@@ -71,6 +80,51 @@ def _one(folder: Path, random: Random) -> str:
         return said
     finally:
         # Lazily: after an unexpected error something may still be open.
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def _clean(folder: Path, random: Random) -> str:
+    """Fill a disk wholly; a clean-up frees what no version named, or says what it needs."""
+    disk = Path(tempfile.mkdtemp(dir=folder))
+    _mount(disk, _PLENTY, "rw")
+    try:
+        store = AgedStore(disk / "store")
+        for _ in range(12):
+            build(LocalStore(store.root), pa.table({"a": range(3000)}), Target(TABLE))
+        content = found_content(store)
+        state = resolve(store, scope_of(TABLE))
+        part = next(info.key for info in store.list(f"{TABLE}/table/"))
+        left = part.replace(re.search("[0-9a-f]{32}", part)[0], uuid.uuid4().hex)
+        leftover = {
+            "file": left,
+            "temporary": f"{TABLE}/table/.tmp-{uuid.uuid4().hex}",
+            "nothing": "",
+        }
+        kind = random.choice(list(leftover))
+        if leftover[kind]:
+            path = store.root / leftover[kind]
+            path.write_bytes(b"x" * 10 * _PAGE)
+        _mount(disk, _used(disk), "remount")
+        retention = Retention(timedelta(0), 1)
+        said = ""
+        try:
+            run_cleanup(store, scope_of(TABLE), retention)
+        except KtkError as error:
+            said = str(error)
+        require(not leftover[kind] or not path.exists(), f"{kind} is still there")
+        require(bool(said) == (kind == "nothing"), f"{kind}: {said!r}")
+        if said:
+            needed = re.search(r"needs about ([0-9.]+) kB. None of them was deleted", said)
+            require(needed, said)
+            require(found_content(store) == content, "something went")
+            require(resolve(store, scope_of(TABLE)).version == state.version, "there is a version")
+            _mount(disk, _used(disk) + int(float(needed[1]) * 1000), "remount")
+            run_cleanup(store, scope_of(TABLE), retention)
+        data = [info for info in store.list(f"{TABLE}/table/") if info.key.endswith(".parquet")]
+        require(len(data) == 1, "old versions are still there")
+        require(found_content(store) == content, "the newest version changed")
+        return f"{kind}: freed"
+    finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 

@@ -22,6 +22,7 @@ def test_disk_full(request, tmp_path):
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no disk of memory can be mounted here: {error}")
     names = [name for name, _ in cases("disk", 12, 100)]
+    names += [f"cleanup {number}" for number in range(6)]
     command = [*NAMESPACE, sys.executable, "-m", "tests.faults.disk_full", str(tmp_path), *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,8 @@ import yaml
 
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.waiting import wait_for
+from tests.support.committed import cube_scope, resolve
+from tests.support.stores import LocalStore
 
 ARTIFACTS = True
 
@@ -231,6 +233,28 @@ def test_a_cube_that_was_not_built(project, dbt):
     code, text = dbt("run", "-s", "late")
     assert code == 1
     compare("a_cube_that_was_not_built", text)
+
+
+@pytest.mark.parametrize("old", ["flights", "weather"])
+def test_a_renamed_model_keeps_its_dataset_as_the_message_says(project, dbt, old):
+    """Followed literally, nothing is dropped: the cube has the same datasets, rows and history."""
+    project.models(MODELS)
+    assert dbt("run", "-s", "flights", "weather", "nyc")[0] == 0
+    new = f"{old}_v2"
+    models = {new if name == old else name: text for name, text in MODELS.items()}
+    models["nyc"] = CUBE.replace(f"'{old}'", f"'{new}'")
+    project.models(models)
+    code, text = dbt("run", "-s", new)
+    assert code == 1
+    (fix,) = set(re.findall(r"config\((dataset='\w+')\)", text))
+    project.models({**models, new: models[new].replace("cube='nyc',", f"cube='nyc', {fix},")})
+    code, text = dbt("run", "-s", "flights*", "weather*", "nyc")
+    assert code == 0
+    assert f"takes over nyc++{old} from" in text
+    store = LocalStore(project.root / "warehouse" / "analytics")
+    state = resolve(store, cube_scope("nyc"))
+    assert set(state.datasets) == {"nyc++flights", "nyc++weather"}
+    assert state.version == 4
 
 
 def test_a_cancelled_run(project):

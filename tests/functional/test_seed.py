@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
@@ -60,7 +62,7 @@ class TestSeed:
             (892, "x", None),
             (1234, None, "z"),
         ]
-        assert log.count("ragged.csv: leading zeros are lost") == 1
+        assert log.count("ragged.csv: leading zeros and marks are lost") == 1
 
     def test_a_csv_is_an_enrichment(self, project):
         run_dbt(["build"])
@@ -69,3 +71,22 @@ class TestSeed:
             (1, "one"),
         ]
         assert set(resolve(store_of(project), cube_scope("c")).datasets) == {"c++cells", "c++names"}
+
+    @pytest.mark.parametrize(
+        ("file", "text"),
+        [
+            ("seeds/latin.csv", b"a,b\n1,caf\xe9\n"),
+            ("models/latin.sql", b"select\n'caf\xe9' as a"),
+            ("models/latin.yml", b"models:\n  # caf\xe9\n"),
+        ],
+    )
+    def test_a_file_in_another_encoding_is_named(self, project, file, text):
+        path = Path(project.project_root, file)
+        path.write_bytes(text)
+        try:
+            _, log = run_dbt_and_capture(["parse"], expect_pass=False)
+        except Exception as error:
+            log = str(error)
+        finally:
+            path.unlink()
+        assert f"{path.name}: line 2: byte 0xe9 is not UTF-8. Save the file in UTF-8" in log

@@ -3,7 +3,11 @@
 from dbt.adapters.base import AdapterPlugin
 
 from dbt.adapters.ktk.connections import KtkConnectionManager
-from dbt.adapters.ktk.credentials import KtkCredentials, show_target_type
+from dbt.adapters.ktk.credentials import (
+    KtkCredentials,
+    name_undecodable_files,
+    show_target_type,
+)
 from dbt.adapters.ktk.impl import KtkAdapter
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.include import ktk
@@ -18,3 +22,4 @@ Plugin = AdapterPlugin(
 )
 
 show_target_type()
+name_undecodable_files()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -226,7 +227,7 @@ class KtkConnectionManager(SparkConnectionManager):
         with translated():
             kind = StagedWarehouse if is_staged(config) else Warehouse
             self.warehouse = kind(
-                url if is_url(url) else (root / url).resolve(),
+                url if is_url(url) else (root / os.path.expanduser(url)).resolve(),
                 config.credentials.storage_options,  # type: ignore[attr-defined]
                 self._trust(config),
             )

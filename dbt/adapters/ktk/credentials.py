@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.connect_target import (
     CONNECT,
@@ -178,6 +179,31 @@ def show_target_type() -> None:
         return target
 
     profiles.to_target_dict = to_target_dict
+
+
+def name_undecodable_files() -> None:
+    """Make dbt name the file that is not UTF-8, where it ends in a traceback without a name.
+
+    dbt reads the project's files before it asks an adapter for anything, so this patches it, too.
+    """
+    reader = sys.modules.get("dbt.parser.read_files")
+    of_dbt = getattr(reader, "load_file_contents", None)
+    if reader is None or of_dbt is None or hasattr(of_dbt, "of_ktk"):
+        return
+
+    def load_file_contents(path: str, strip: bool = True) -> str:
+        try:
+            content: str = of_dbt(path, strip)
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise DbtRuntimeError(
+                f"{path}: line {line}: byte {error.object[error.start]:#04x} is not UTF-8. Save "
+                "the file in UTF-8. Nothing was written."
+            ) from error
+        return content
+
+    load_file_contents.of_ktk = True  # type: ignore[attr-defined]
+    reader.load_file_contents = load_file_contents  # type: ignore[attr-defined]
 
 
 def _setting(value: Any) -> str:

@@ -97,7 +97,9 @@ DBT: Voice = {
     "back. If it is meant: dbt build --full-refresh -s {select}",
     "rename_by_statement": "a table gets another name by `ktk rename`, a view by its model's alias",
     "build_seed": "Build the model that is materialized cube_seed first.",
-    "no_second_seed": "Materialize this model as cube_enrichment, or give it another cube.",
+    "no_second_seed": "If this model is {dataset} under a new name, keep the dataset's name in the "
+    "cube: config(dataset='{dataset}'). Else materialize it as cube_enrichment, or give it another "
+    "cube.",
     "unbreak": "change the model so that they fit, build them in the same run with --full-refresh, "
     "or set cascade: true in its config and run with --full-refresh, which takes them out of the "
     "cube in the commit that rebuilds the seed dataset, and rebuild them",
@@ -106,7 +108,8 @@ DBT: Voice = {
     "commit that rebuilds the seed dataset, and rebuild them",
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
-    "take_owner_out": "no model of this project builds {owner}: take it out with "
+    "take_owner_out": "no model of this project builds {owner}: if it is {dataset} under its old "
+    "name, keep that with config(dataset='{owner}'); if its rows may go, take it out with "
     + _operation("drop", cube="{name}", dataset="{owner}")
     + "; else rename {column} in {dataset}",
     "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -171,11 +172,12 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("i like '1%'", "needs a string column"),
         ("i", "is of class signed integer and no condition"),
         ("q.i = 1", "`q.i` is not a column"),
-        ("i = 5; drop table x", "expected one, found 2"),
+        ("i = 5; i = 6", "expected one, found 2"),
+        ("i = 5; drop table x", "is not a condition"),
         ("i =", "is not a condition: something is missing. Line 1"),
         ("i = 'x", "is not a condition"),
         ("", "is not a condition"),
-        ("select 1", "is not supported"),
+        ("select 1", "is not a condition"),
         ("s = 'it''s'", "write a quote within a text"),
     ],
 )
@@ -287,3 +289,29 @@ def test_quoting() -> None:
         quote_literal(pa.scalar(10**7, pa.int32()).cast(pa.date32()))
     assert parse_condition("true", SCHEMA) == TrueCondition()
     assert isinstance(parse_condition("u > -1", SCHEMA), Comparison)
+
+
+@pytest.mark.parametrize("form", ["{} = 1", "i = 1 and {} = 1", "({} = 1) or i = 2", "not {} > 0"])
+@pytest.mark.parametrize(
+    "name", ["comment", "desc", "set", "use", "cache", "refresh", "load", "merge", "commit", "copy"]
+)
+def test_a_column_may_be_named_like_a_statement(name, form, caplog):
+    schema = pa.schema([(name, pa.int64()), ("i", pa.int64())])
+    assert parse_condition(form.format(name), schema) == parse_condition(
+        form.format(f"`{name}`"), schema
+    )
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("form", ["{} = 1", "i = 1 and {} = 1", "({} = 1) or i = 2"])
+@pytest.mark.parametrize(
+    "name", ["when", "values", "case", "select", "from", "then", "on", "Drop", "current_date"]
+)
+def test_a_word_that_needs_backticks_is_named_and_they_help(name, form):
+    schema = pa.schema([(name, pa.int64()), ("i", pa.int64())])
+    with pytest.raises(ConditionError) as error:
+        parse_condition(form.format(name), schema)
+    said = str(error.value)
+    assert said.endswith(f"In a condition, this column needs backticks: `{name}`")
+    assert not re.search("Token|class|Command", said)
+    parse_condition(form.format(f"`{name}`"), schema)

@@ -111,7 +111,7 @@ def test_lost_partition_columns_break_an_enrichment():
     ("built_by", "fix"),
     [
         (None, "rename it in seed, or remove it from extra or seed"),
-        ({"seed": "cells"}, "no model of this project builds extra: take it out with dbt run-op"),
+        ({"seed": "cells"}, "config(dataset='extra'); if its rows may go, take it out with dbt run-op"),
         (
             {"extra": "more", "seed": "cells"},
             "build both in one run: dbt run --full-refresh -s more cells",
@@ -191,7 +191,7 @@ def test_a_second_seed_dataset_names_the_first():
     other = Target("s2", "seed", "c", ("L",), ("P",))
     with pytest.raises(ConsistencyError) as caught:
         validate_write(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
-    assert "Cube c already has the seed dataset seed" in str(caught.value)
+    assert "Cube c has the seed dataset seed, and a cube has only one" in str(caught.value)
     assert "s2" not in str(caught.value).partition("on it:")[2]
 
 

@@ -20,6 +20,21 @@ def test_a_path_and_a_relative_one(tmp_path, monkeypatch):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("form", ["~/warehouse", "~", Path("~/warehouse")])
+def test_the_home_folder(tmp_path, monkeypatch, form):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    store = open_store(form)
+    assert store.url == (tmp_path / str(form)[2:]).as_uri()
+    assert open_store("./~/warehouse").url == f"{tmp_path.as_uri()}/~/warehouse"
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_home_folder_that_is_not_known():
+    with pytest.raises(ConfigurationError, match=r"Write the whole path, or \./~nobody-here/x"):
+        open_store("~nobody-here/x")
+
+
 def test_an_address_opens_the_same_store_again(tmp_path):
     store = open_store(tmp_path / "a b%20ü#?")
     assert open_store(store.url) == store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class Project:
 
     def absolute(self, location: str) -> str:
         """Resolve a relative path against the project's folder; a URL stays as it is."""
-        return location if is_url(location) else str(self.root / Path(location).expanduser())
+        return location if is_url(location) else str(self.root / os.path.expanduser(location))
 
     def schema_url(self, schema: str, store: str = "") -> str:
         """The folder of a schema in a store, by default in the profile's."""

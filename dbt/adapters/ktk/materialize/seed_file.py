@@ -1,12 +1,11 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
-An empty cell and the text `null`, in any letter case, are null, as in dbt's own reader. All rows
+Blank cells and the text `null`, in any letter case, are null, as in dbt's own reader. All rows
 decide the inferred types, not only the first, and integers never pass through floats.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,35 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from dbt_common.exceptions import CompilationError, DbtConfigError
 
-from dbt.adapters.ktk.materialize.seed_text import (
-    check_text,
-    filled,
-    lost_zeros,
-    may_have_unusual_numbers,
-    not_decimal,
-)
+from dbt.adapters.ktk.materialize.seed_cells import Cells, cast, infer
+from dbt.adapters.ktk.materialize.seed_text import check_text, empty_lines, filled
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, KtkError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.spelling import spelled_keys
-from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.arrow_name import parse_type, sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 
-# In any letter case, as in dbt's own reader.
-_NULLS = ["", *map("".join, itertools.product("nN", "uU", "lL", "lL"))]
-_TRUE, _FALSE = (
-    list(map("".join, itertools.product(*zip(text, text.upper(), strict=True))))
-    for text in ("true", "false")
-)
+_NULL = r"(?i)^\s*(?:null)?\s*$"  # as in dbt's own reader
 _DELIMITERS = ",;|\t"
-_INSTANT = pa.timestamp("us", "UTC")
 _T = TypeVar("_T")
-_ROW, _COLUMN = re.compile(r"Row #(\d+): "), re.compile(r"In CSV column #(\d+): ")
+_ROW = re.compile(r"Row #(\d+): ")
 _CELLS = re.compile(r"Expected (\d+) columns, got (\d+): ")
-_EXACT_FLOATS = 2**53
-_INTEGERS = pa.decimal128(38, 0)
-_WHOLE = re.compile(r"\s*[+-]?\d+\s*")
-_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is not one
 
 
 def read_seed(
@@ -69,9 +53,11 @@ def read_seed(
     content = path.read_bytes()
     with _said_of(path):
         check_text(content, delimiter)
+        empty = empty_lines(content, delimiter)
         content = filled(content, delimiter) if ragged else content
-    content += b"\n"  # a header alone is a table only with a line feed
-    # One block, so that all rows decide the types.
+    # As dbt's own reader: each end of a line is a line feed. A header alone needs one.
+    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + b"\n"
+    # One block, so that a cell may have any size.
     read = csv.ReadOptions(block_size=len(content))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     names = _header(path, content, read, parse)
@@ -84,74 +70,61 @@ def read_seed(
             f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
             f"{', '.join(names)}."
         )
-        wanted = {name: type_ for name, type_ in wanted.items() if name in names}
-    as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
-    with _said_of(path, names):
-        table = _read(content, read, parse, {**wanted, **as_text})
-        numbers = [f.name for f in table.schema if _is_number(f.type)]
-        written = pa.table({})
-        if numbers and may_have_unusual_numbers(content):
-            written = _read(content, read, parse, dict.fromkeys(numbers, pa.string()), numbers)
-        texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
-        texts += not_decimal(written, wanted)
-        if texts:  # a time of day and `0x1F` are text to dbt, exactly as written
-            as_text |= dict.fromkeys(texts, pa.string())
-            table = _read(content, read, parse, {**wanted, **as_text})
-        if large := [name for name in names if name not in wanted and _may_be_rounded(table[name])]:
-            kept = {**wanted, **as_text}
-            texts_ = _read(content, read, parse, {**kept, **dict.fromkeys(large, pa.string())})
-            exact = {name: _exact_type(texts_[name], name) for name in large}
-            table = _read(content, read, parse, {**kept, **exact})
-        inferred = {*table.column_names} - {*wanted, *texts}
-        zeros = {n: written[n] for n in written.column_names if n in inferred}
-        if said := lost_zeros({n: t for n, t in zeros.items() if _is_number(table[n].type)}):
-            warn(f"{path}: {said}.")
-        return _typed(table, wanted)
+    columns, inferred = {}, {}
+    with _said_of(path):
+        texts = _read(content, read, parse, names)
+        for name in names:
+            cells = texts[name].combine_chunks()
+            cells = pc.if_else(pc.match_substring_regex(cells, _NULL), None, cells)
+            if name in wanted:
+                columns[name] = cast(name, cells, wanted[name])
+            else:
+                inferred[name] = infer(name, cells)
+                columns[name] = inferred[name].values
+    if empty:
+        lines = counted(empty, "empty line")
+        warn(f"{path}: left out {lines}, which dbt's own reader makes rows of nulls.")
+    for said in _said(inferred):
+        warn(f"{path}: {said}.")
+    return pa.table(columns)
+
+
+def _said(inferred: Mapping[str, Cells]) -> Iterator[str]:
+    """What numbers do not keep of their texts, and which columns dbt's own reader reads otherwise.
+
+    Both say which `column_types` silence the line.
+    """
+    if lost := {name: cells.lost for name, cells in inferred.items() if cells.lost}:
+        shown = ", ".join(f"`{name}` ({example!r})" for name, example in lost.items())
+        types = ", ".join(f"{name}: string" for name in lost)
+        yield (
+            f"leading zeros and marks are lost, since all values are numbers: {shown}. To keep "
+            f"them: column_types: {{{types}}}. To silence this line, name a type of numbers there"
+        )
+    differing = {name: cells for name, cells in inferred.items() if cells.differs}
+    if differing:
+        shown = ", ".join(
+            f"`{name}` is {sql_name(cells.values.type)} here and {cells.differs[0]} there "
+            f"({cells.differs[1]!r})"
+            for name, cells in differing.items()
+            if cells.differs
+        )
+        types = ", ".join(f"{name}: {sql_name(c.values.type)}" for name, c in differing.items())
+        yield (
+            f"dbt's own reader would read these columns differently: {shown}. To silence this "
+            f"line: column_types: {{{types}}}"
+        )
 
 
 @contextmanager
-def _said_of(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Add the file, the row and the column to an error."""
+def _said_of(path: Path) -> Iterator[None]:
+    """Add the file and the row to an error."""
     try:
         yield
     except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: {_placed(error, names)}. Nothing was written.") from error
+        raise DataError(f"{path}: {_placed(error)}. Nothing was written.") from error
     except DataError as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    )
-
-
-def _may_be_rounded(column: pa.ChunkedArray) -> bool:
-    """Whether floats are so large that they cannot hold every integer."""
-    if not pa.types.is_floating(column.type):
-        return False
-    largest = pc.max(pc.abs(column)).as_py()
-    return largest is not None and largest >= _EXACT_FLOATS
-
-
-def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
-    """The type that holds numbers as written: a decimal for integers, else text or floats.
-
-    Raises a `DataError` if a column mixes large integers with fractions, which no type holds.
-    """
-    whole = pc.fill_null(pc.match_substring_regex(texts, r"^\s*[+-]?\d+\s*$"), True)
-    if pc.all(whole).as_py():
-        digits = pc.utf8_ltrim(texts, " \t+-0")
-        longest = pc.max(pc.utf8_length(pc.utf8_trim_whitespace(digits))).as_py()
-        return _INTEGERS if longest <= _INTEGERS.precision else pa.string()
-    for row, text in enumerate(texts.to_pylist(), start=2):
-        if text is not None and _WHOLE.fullmatch(text) and int(float(text)) != int(text):
-            raise DataError(
-                f"row {row}, column `{name}`: {text.strip()} is an integer that a double does not "
-                "hold, and other values have fractions. Say in column_types what the column is: "
-                "a decimal or string, which are exact, or double"
-            )
-    return pa.float64()
 
 
 def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
@@ -245,37 +218,19 @@ def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
 
 
 def _read(
-    content: bytes,
-    read: csv.ReadOptions,
-    parse: csv.ParseOptions,
-    types: Mapping[str, pa.DataType],
-    only: Sequence[str] = (),
+    content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions, names: Sequence[str]
 ) -> pa.Table:
-    convert = csv.ConvertOptions(
-        include_columns=only,
-        column_types=dict(types),
-        null_values=_NULLS,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
-        true_values=_TRUE,
-        false_values=_FALSE,
-    )
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     return _with_row(lambda how: csv.read_csv(pa.BufferReader(content), how, parse, convert), read)
 
 
-def _placed(error: pa.ArrowInvalid, names: Sequence[str]) -> str:
-    """Arrow's message with the position as users count: the header is row 1."""
+def _placed(error: pa.ArrowInvalid) -> str:
+    """Arrow's message with the row as users count: the header is row 1."""
     text = str(error).removeprefix("CSV parse error: ")
-    row, column = _ROW.search(text), _COLUMN.search(text)
-    place = [f"row {row[1]}"] if row else []
-    if column:
-        number = int(column[1])
-        name = f" (`{names[number]}`)" if number < len(names) else ""
-        place.append(f"column {number + 1}{name}")
-    said = _ROW.sub("", _COLUMN.sub("", text))
+    said = _ROW.sub("", text)
     if cells := _CELLS.match(said):
         said = _of_another_length(int(cells[1]), int(cells[2]), said[cells.end() :])
-    return f"{', '.join(place)}: {said}" if place else said
+    return f"row {row[1]}: {said}" if (row := _ROW.search(text)) else said
 
 
 def _of_another_length(wanted: int, found: int, row: str) -> str:
@@ -284,55 +239,3 @@ def _of_another_length(wanted: int, found: int, row: str) -> str:
     else:
         advice = "Put quotes around a cell that holds the delimiter"
     return f"{counted(found, 'cell')} instead of {wanted}: {row}. {advice}"
-
-
-def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Bring instants to UTC, and columns without any value to integers.
-
-    dbt makes a column without a value one of integers, and models of packages rely on that.
-    """
-    columns = {}
-    for name in table.column_names:
-        column, type_ = table[name], wanted.get(name)
-        if type_ is not None and _is_instant(type_):
-            number = table.column_names.index(name) + 1
-            column = _instants_of(column, f"column {number} (`{name}`)").cast(type_)
-        elif type_ is None and pa.types.is_timestamp(column.type):
-            column = _as_instant(column.cast(pa.timestamp("us", column.type.tz)))
-        elif type_ is None and pa.types.is_null(column.type):
-            column = column.cast(pa.int64())
-        columns[name] = column
-    return pa.table(columns)
-
-
-def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Parse texts as instants; a `DataError` names the row of a wrong one."""
-    try:
-        return _instants(texts)
-    except pa.ArrowInvalid:
-        for row, text in enumerate(texts, start=2):
-            try:
-                _instants(pa.chunked_array([[text]], pa.string()))
-            except pa.ArrowInvalid as error:
-                found = f"row {row}, {column}: {text.as_py()!r}"
-                raise DataError(f"{found} is not an instant") from error
-        raise
-
-
-def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Parse texts as instants, in UTC if without a zone or with it written out."""
-    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s*(?:UTC|GMT|[Zz])$", "Z")
-    zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
-    if pc.all(zoned).as_py():
-        return texts.cast(_INSTANT)
-    if pc.any(zoned).as_py():
-        return pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", "")).cast(_INSTANT)
-    return _as_instant(texts.cast(pa.timestamp("us")))
-
-
-def _as_instant(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(_INSTANT) if column.type.tz else pc.assume_timezone(column, "UTC")
-
-
-def _is_instant(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(type_) and type_.tz)

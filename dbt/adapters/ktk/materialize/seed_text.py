@@ -1,21 +1,14 @@
-"""Checks of a seed's text before its cells are read: encoding, quotes, short rows and zeros."""
+"""Checks of a seed's text before its cells are read: encoding, quotes, short and empty rows."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Collection, Iterator, Mapping
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Iterator
 
 from ktk_engine.errors import DataError
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_LEADING_ZERO = r"^\s*[+-]?0\d"
-_NOT_DECIMAL = r"(?i)^\s*[+-]?(?:0x|nan\()"
-_UNUSUAL = re.compile(rb"(?i)(?:^|[^\d.])0[\dx]|nan\(")
 _NO_ROW = "no row of the file"
 
 
@@ -66,49 +59,21 @@ def filled(content: bytes, delimiter: str) -> bytes:
     return out.getvalue().encode()
 
 
+def empty_lines(content: bytes, delimiter: str) -> int:
+    """How many lines below the header are empty, outside of quotes."""
+    text = content.decode("utf-8-sig").replace("\r\n", "\n").lstrip("\n")
+    return sum(not row for row in _lines(text, delimiter)) if "\n\n" in text else 0
+
+
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells, without empty lines."""
+    return filter(None, _lines(text, delimiter))
+
+
+def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
     # Python refuses cells of 128 kB by default. This is never lowered: threads share it.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
-        yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     except csv.Error as error:
         raise DataError(f"{error}") from error
-
-
-def may_have_unusual_numbers(content: bytes) -> bool:
-    """Whether a cell may have a leading zero, or be what only Arrow reads as a number."""
-    return _UNUSUAL.search(content) is not None
-
-
-def not_decimal(texts: pa.Table, wanted: Collection[str]) -> list[str]:
-    """The columns that Arrow reads as numbers, but that have text such as `0x1F` or `nan(1)`.
-
-    Raises a `DataError` for one of the `wanted` columns, which are to be numbers.
-    """
-    found = []
-    for name in texts.column_names:
-        odd = pc.fill_null(pc.match_substring_regex(texts[name], _NOT_DECIMAL), False)
-        row = pc.index(odd, True).as_py()
-        if row >= 0 and name in wanted:
-            text = texts[name][row].as_py()
-            raise DataError(f"row {row + 2}, column `{name}`: {text!r} is not a decimal number")
-        found += [name] if row >= 0 else []
-    return found
-
-
-def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:
-    """Say which texts lose leading zeros as numbers, and how to keep them; empty for none."""
-    found = []
-    for name, column in texts.items():
-        zeros = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))
-        if len(zeros):
-            found.append((name, zeros[0].as_py().strip()))
-    if not found:
-        return ""
-    shown = ", ".join(f"`{name}` ({example!r})" for name, example in found)
-    types = ", ".join(f"{name}: string" for name, _ in found)
-    return (
-        f"leading zeros are lost, since all values are numbers: {shown}. To keep them: "
-        f"column_types: {{{types}}}. To silence this line, name a type of numbers there"
-    )
