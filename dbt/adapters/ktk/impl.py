@@ -123,7 +123,9 @@ class KtkAdapter(
 
     def quote(self, identifier: str) -> str:  # type: ignore[override]
         """Write a name in SQL, whatever is in it."""
-        return quote_identifier(identifier)
+        return quote_identifier(
+            identifier or ""
+        )  # dbt's harness quotes the database, which is none
 
     def debug_query(self) -> None:
         """The checks of `dbt debug`: the store is writable, and Spark answers."""
