@@ -14,6 +14,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ConfigReader
 from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
+from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
@@ -106,6 +107,17 @@ def hints(
         elif text := _hint(item, value, in_cube, stored):
             found.append(Hint(f"config `{item.key}`{text}", _said(model, item, text)))
     return found
+
+
+def without_key(model: str, how: Incremental) -> list[Hint]:
+    """Warn of a strategy by key whose model names none, so that its runs only add rows."""
+    if not how.keyless:
+        return []
+    text = (
+        f"Model {model}: incremental_strategy '{how.keyless}' without a `unique_key` adds all new "
+        f"rows, as `append` does. Set `unique_key` to replace old rows.{_ONE_FOR_ALL}"
+    )
+    return [Hint(f"{how.keyless} without unique_key", text)]
 
 
 def _said(model: str, item: ForeignConfig, text: str) -> str:
