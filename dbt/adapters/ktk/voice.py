@@ -25,6 +25,7 @@ DBT: Voice = {
     "compact": _operation("compact", cube="{name}"),
     "compact_dataset": _operation("compact", cube="{name}", dataset="{dataset}"),
     "delete_garbage": _operation("cleanup", name="{name}", delete="true"),
+    "restore": f"Use {_operation('restore', cube='{name}', version='VERSION')}.",
     "cleanup": "`dbt run-operation ktk_cleanup`",
     "rename": _operation("rename", cube="{name}", new="{new}"),
     "rename_in_cube": "Give its model another `alias`, and `dataset` for the name within the cube; "
