@@ -196,7 +196,9 @@ def _clause(reader: Reader, table: _Table) -> None:
 def _options(reader: Reader, table: _Table) -> None:
     """Read options of a file format: the codec counts, and others tell an engine how to work."""
     for key, value in reader.properties().items():
-        if key.lower() == "compression" and value.lower() in _CODECS:
+        if key.lower() == "compression":
+            if value.lower() not in _CODECS:
+                reader.refuse(f"the compression `{value}` is not one of {', '.join(_CODECS)}")
             table.compression = value.lower()
         else:
             table.needless[f"options ({key})"] = _COMMITTED

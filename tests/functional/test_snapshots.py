@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
@@ -322,7 +323,7 @@ class TestRefusals:
 class TestTimesThatAreNone:
     """dbt's own time has no form among texts and numbers, so a deletion could not be compared."""
 
-    VALUES = {
+    VALUES: ClassVar = {
         "iso": ("'2024-01-01T10:00:00Z'", "'2024-01-02T10:00:00Z'"),
         "epoch": ("1704103200", "1704189600"),
     }

@@ -170,7 +170,6 @@ def test_what_a_new_table_is(run, refused, relations):
         assert "interval day has no type class" in said
     foreign = "foreign key (x) references an.n (x)"
     assert foreign in refused(f"create table an.m (x int, {foreign})")
-    assert "options" in refused("create table an.m using parquet options ('a' 'b') as select 1 a")
 
 
 def test_a_view_does_not_read_itself(run, t, refused):
@@ -225,6 +224,7 @@ def test_use_is_the_schema_of_names_without_one(run, t):
         "create table an.u (a int) using orc",
         "create table an.u (a int) using csv location 'x'",
         "create table an.u using delta location 'x'",
+        "create table an.u (a int) using parquet options (compression = 'lzo')",
         "create table an.u (a int) row format delimited",
         "create table an.u (a int) stored as textfile",
         "create external table an.u (a int) location 'x'",
@@ -318,10 +318,9 @@ def test_what_tells_another_engine_how_to_work_does_nothing_and_says_so(
     [
         ("using delta", ["using delta"]),
         ("using ICEBERG", ["using ICEBERG"]),
-        ("using hudi options (type 'cow', 'precombineKey' = 'ts')",
+        ("using hudi options ('type' 'cow', 'precombineKey' = 'ts')",
          ["using hudi", "options (type)", "options (precombineKey)"]),
         ("using parquet options (compression = 'SNAPPY')", []),
-        ("using parquet options (compression = 'lzo')", ["options (compression)"]),
         ("stored as parquet", []),
         ("location 's3://x/y'", ["location"]),
         ("clustered by (id) into 2 buckets", []),

@@ -147,7 +147,9 @@ DBT: Voice = {
     "other_key": "since their unique_key differs or incremental_predicates leave them out",
     "fit_predicate": "Filter the model by the predicate, or widen incremental_predicates.",
     "fit_window": "Set `event_time` on the models and sources that this one reads, so that dbt "
-    "filters them, or filter by {column} in the model.",
+    "filters them, or filter by {column} in the model. If the model cuts it to a day or a month, "
+    "use batches of that size (`batch_size`), or an `event_time` that is as fine as the batches: "
+    "another run of the batch would not find these rows.",
     "plain_predicate": "Compute other values in Jinja, so that the predicate compares columns of "
     "the table with literals.",
     "returned": "model()",

@@ -29,6 +29,7 @@ _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
 _INDEXES = "indexes"
+_OPTIONS = "options"
 # Packages read these from `meta`, and dbt moves configs there that it does not know.
 _ACCESS = tuple(item for item in FOREIGN_CONFIGS["Who may read"] if item.treatment == "refused")
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
@@ -101,6 +102,10 @@ def hints(
         elif item.key == _INDEXES and stored:
             if text := unused_indexes(ConfigReader(model, config)):
                 found.append(Hint(text, _said(model, item, text)))
+        elif item.key == _OPTIONS and stored:
+            if unknown := ConfigReader(model, config).unknown_options():
+                text = f": {', '.join(unknown)} does nothing: it is for another format or engine."
+                found.append(Hint(f"options {unknown}", _said(model, item, text)))
         elif item.key in LAYOUT and stored and not in_cube:
             if text := unused_keys(ConfigReader(model, config), item.key):
                 found.append(Hint(f"layout by {item.key}", _said(model, item, text)))
