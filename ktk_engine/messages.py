@@ -173,6 +173,7 @@ PYTHON: Voice = {
     "compact_dataset": "store.cube({name!r}).compact(dataset={dataset!r})",
     "delete_garbage": "store.cleanup({name!r}, delete=True)",
     "cleanup": "Store.cleanup",
+    "restore": "Use store.relation({name!r}).restore(...).",
     "rename": "store.relation({name!r}).rename({new!r})",
     "rename_in_cube": "store.cube({name!r}).rename(...) renames the cube.",
     "untag": "store.relation({name!r}).untag({tag!r})",

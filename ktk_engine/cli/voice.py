@@ -19,6 +19,7 @@ COMMAND: Voice = {
     "compact_dataset": "ktk compact {name} --dataset {dataset}",
     "delete_garbage": "ktk cleanup {name} --delete",
     "cleanup": "`ktk cleanup`",
+    "restore": "Use ktk restore {name} --version VERSION.",
     "rename": "ktk rename {name} {new}",
     "untag": "ktk tag {name} {tag} --delete",
     "history": "ktk history {name}",

@@ -25,6 +25,8 @@ class Other(Command):
     """A statement for Spark to run, or one that is not understood."""
 
     advice: str | Remedy = ""  # what to do instead where it names a relation of a store
+    # why it has nothing to do there; a remedy in `advice` ends the sentence
+    needless: str = ""
     problem: str = ""  # what is not understood; empty if unknown
 
 
@@ -57,9 +59,14 @@ class CreateTable(Command):
     constraints: tuple[TableConstraint, ...] = ()
     partition_by: tuple[str, ...] = ()
     provider: str = ""  # the file format (`using`); empty if not named
+    clustered_by: tuple[str, ...] = ()
+    buckets: int | None = None
+    compression: str = "zstd"
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     unsupported: tuple[str, ...] = ()  # clauses that are refused, as written
+    # what only tells another engine how to work, and why it does nothing here
+    needless: Mapping[str, str] = field(default_factory=dict)
     query: str = ""  # empty without one
 
 

@@ -20,6 +20,10 @@ _QUERY = ("AS", "SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _BEHIND_TYPE = ("COMMENT", "NOT", "NULL", "DEFAULT", "GENERATED", "CONSTRAINT", "CHECK")
 _BEHIND_KEY = ("PRIMARY", "UNIQUE", "REFERENCES", "FOREIGN")
 _CONSTRAINTS = ("CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN")
+_TABLE_FORMATS = ("delta", "iceberg", "hudi")
+_PLACE = "the store says where files are"
+_COMMITTED = "tables are parquet files with commits, merges, deletes and versions"
+_CODECS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 _CLAUSES = ("USING", "OPTIONS", "PARTITIONED", "SKEWED", "CLUSTERED", "CLUSTER", "ROW", "STORED")
 _MORE_CLAUSES = ("LOCATION", "COMMENT", "TBLPROPERTIES", "DEFAULT", "WITH", "SORTED", "INTO")
 
@@ -33,6 +37,10 @@ class _Table:
     partition_by: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
     provider: str = ""
+    clustered_by: tuple[str, ...] = ()
+    buckets: int | None = None
+    compression: str = "zstd"
+    needless: dict[str, str] = field(default_factory=dict)
     comment: str = ""
     properties: dict[str, str] = field(default_factory=dict)
 
@@ -52,6 +60,9 @@ def read_table(reader: Reader) -> Command:
         reader.relation()
         advice = "Write create table ... as select * from {relation} where false."
         return Other("CREATE TABLE ... LIKE", name, advice=advice)
+    if reader.skip_any("SHALLOW", "DEEP") or reader.peek() == "CLONE":
+        advice = "Write create table ... as select * from {relation}."
+        return Other("CREATE TABLE ... CLONE", name, advice=advice)
     if reader.peek() == "(" and reader.peek(1) not in ("SELECT", "WITH", "(", "FROM", "VALUES"):
         reader.parenthesized(lambda: _element(reader, table))
     while reader.next is not None and reader.peek() != "(" and not _begins_query(reader):
@@ -69,6 +80,10 @@ def read_table(reader: Reader) -> Command:
         constraints=tuple(table.constraints),
         partition_by=tuple(table.partition_by),
         provider=table.provider,
+        clustered_by=table.clustered_by,
+        buckets=table.buckets,
+        compression=table.compression,
+        needless=table.needless,
         comment=table.comment,
         properties=table.properties,
         unsupported=tuple(table.unsupported),
@@ -142,8 +157,19 @@ def _clause(reader: Reader, table: _Table) -> None:
     start = reader.at
     if reader.skip("USING"):
         table.provider = str(reader.name())
-        if table.provider.lower() != "parquet":
+        if table.provider.lower() in _TABLE_FORMATS:
+            table.needless[f"using {table.provider}"] = _COMMITTED
+        elif table.provider.lower() not in ("parquet", "ktk"):
             table.unsupported.append(f"using {table.provider}")
+    elif reader.skip("OPTIONS"):
+        _options(reader, table)
+    elif reader.skip("LOCATION"):
+        reader.text()
+        table.needless["location"] = _PLACE
+    elif reader.skip_any("CLUSTERED", "CLUSTER"):
+        _clustering(reader, table)
+    elif reader.skip("STORED", "AS", "PARQUET") or reader.skip("STORED", "AS", "DIRECTORIES"):
+        pass
     elif reader.skip("COMMENT"):
         table.comment = reader.text()
     elif reader.skip("TBLPROPERTIES"):
@@ -158,9 +184,48 @@ def _clause(reader: Reader, table: _Table) -> None:
                 reader.step_over()
             elif not reader.skip("DEFINED", "AS"):
                 reader.take()
-        table.unsupported.append(reader.since(start))
+        clause = reader.since(start)
+        if clause.upper().startswith("SKEWED"):
+            table.needless["skewed by"] = "files are cut by their size"
+        else:
+            table.unsupported.append(clause)
     else:
         reader.refuse(f"`{reader.rest()}` is not understood")
+
+
+def _options(reader: Reader, table: _Table) -> None:
+    """Read options of a file format: the codec counts, and others tell an engine how to work."""
+    for key, value in reader.properties().items():
+        if key.lower() == "compression":
+            if value.lower() not in _CODECS:
+                reader.refuse(f"the compression `{value}` is not one of {', '.join(_CODECS)}")
+            table.compression = value.lower()
+        else:
+            table.needless[f"options ({key})"] = _COMMITTED
+
+
+def _clustering(reader: Reader, table: _Table) -> None:
+    """Read by which columns files are sorted: `clustered by ... into n buckets`, `cluster by`."""
+    reader.expect("BY")
+    if reader.skip_any("AUTO", "NONE"):
+        table.needless["cluster by auto"] = "files are sorted by the columns that a table names"
+        return
+    table.clustered_by = tuple(reader.parenthesized(reader.part))
+    if reader.skip("SORTED", "BY"):
+        table.clustered_by = tuple(reader.parenthesized(lambda: _sorting(reader)))
+    if reader.skip("INTO"):
+        token = reader.take()
+        count = reader.sql[token.start : token.end]
+        if not count.isdecimal() or not int(count):
+            reader.refuse(f"`{count}` is no number of buckets")
+        table.buckets = int(count)
+        reader.expect("BUCKETS")
+
+
+def _sorting(reader: Reader) -> str:
+    name = reader.part()
+    reader.skip_any("ASC", "DESC")
+    return name
 
 
 def _partition(reader: Reader, table: _Table) -> None:

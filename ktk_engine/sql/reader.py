@@ -148,7 +148,11 @@ class Reader:
 
     def property(self) -> tuple[str, str]:
         """A property and its value: `'key' = 'value'`, where the sign is optional."""
-        key = self.key()
+        of_two = [token.kind for token in self.tokens[self.at : self.at + 2]] == ["text", "text"]
+        if of_two and self.peek(2) in (",", ")"):  # adjacent literals are one only elsewhere
+            key = text_of(self.sql, [self.take()])
+        else:
+            key = self.key()
         self.skip("=")
         return key, self._value()
 

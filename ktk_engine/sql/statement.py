@@ -39,21 +39,55 @@ GLOBAL_VIEWS = Identifier("global_temp")
 _QUERY = ("SELECT", "VALUES", "TABLE", "MAP", "REDUCE", "(", "FROM")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
 _LOOK = Remedy("describe")
-_LEAVE_OUT = "It is not needed: each commit keeps statistics and the list of files. Leave it out."
+_NO_USERS = "a store has no users: the permissions of its folder or bucket say who may read it"
+_LISTED = "each commit keeps statistics and the list of files"
+_NEWEST = "each statement reads the newest version"
+# Statements that only tell another engine how to work: why they have nothing to do here, and what
+# does the same.
+_NEEDLESS: Mapping[tuple[str, ...], tuple[str, str | Remedy]] = {
+    ("ANALYZE", "TABLE"): (_LISTED, ""),
+    ("ANALYZE", "TABLES"): (_LISTED, ""),
+    ("MSCK", "REPAIR", "TABLE"): (_LISTED, ""),
+    ("MSCK", "TABLE"): (_LISTED, ""),
+    ("REPAIR", "TABLE"): (_LISTED, ""),
+    ("REFRESH", "TABLE"): (_NEWEST, ""),
+    ("REFRESH",): (_NEWEST, ""),
+    ("CACHE", "TABLE"): (_NEWEST, ""),
+    ("CACHE", "LAZY", "TABLE"): (_NEWEST, ""),
+    ("UNCACHE", "TABLE"): (_NEWEST, ""),
+    ("OPTIMIZE",): ("small files are joined by ", Remedy("compact")),
+    ("REORG", "TABLE"): ("files are written again by ", Remedy("compact")),
+    ("VACUUM",): ("old versions stay until ", Remedy("delete_garbage")),
+    ("GRANT",): (_NO_USERS, ""),
+}
+_ALTERATIONS: Mapping[tuple[str, ...], str] = {
+    ("RECOVER", "PARTITIONS"): _LISTED,
+    ("ADD", "PARTITION"): "a partition exists once it has rows",
+    ("ADD", "IF", "NOT", "EXISTS", "PARTITION"): "a partition exists once it has rows",
+    ("CLUSTER", "BY"): "what writes the rows says how files are sorted",
+    ("OWNER", "TO"): _NO_USERS,
+    ("SET", "OWNER", "TO"): _NO_USERS,
+}
 # Statements that Spark answers from its own catalog, and what to do instead.
 _SPARKS: Mapping[tuple[str, ...], str | Remedy] = {
     ("SHOW", "CREATE", "TABLE"): _LOOK,
     ("SHOW", "PARTITIONS"): _LOOK,
-    ("ANALYZE", "TABLE"): _LEAVE_OUT,
-    ("ANALYZE", "TABLES"): _LEAVE_OUT,
-    ("REFRESH", "TABLE"): _LEAVE_OUT,
-    ("REFRESH",): _LEAVE_OUT,
-    ("MSCK", "REPAIR", "TABLE"): _LEAVE_OUT,
-    ("REPAIR", "TABLE"): _LEAVE_OUT,
+    ("DESCRIBE", "DETAIL"): _LOOK,
+    ("DESC", "DETAIL"): _LOOK,
+    ("DESCRIBE", "HISTORY"): _LOOK,
+    ("DESC", "HISTORY"): _LOOK,
+    ("RESTORE",): Remedy("restore"),
+    ("COPY", "INTO"): "Name the files as a source, and insert what it selects.",
+    ("REVOKE",): f"It would not keep anyone out: {_NO_USERS}.",
+    ("DENY",): f"It would not keep anyone out: {_NO_USERS}.",
+    ("SHOW", "GRANTS"): f"It would show nothing: {_NO_USERS}.",
+    **{
+        (*words, "MATERIALIZED"): "Create a table of its query, or a view, which reads the newest "
+        "rows."
+        for words in (("CREATE",), ("CREATE", "OR", "REPLACE"))
+    },
     ("LOAD", "DATA"): "Name the files as a source, and insert what it selects.",
     ("CREATE", "INDEX"): Remedy("create_index"),
-    ("CACHE", "TABLE"): "Write cache table ... as select * from {relation}.",
-    ("CACHE", "LAZY", "TABLE"): "Write cache lazy table ... as select * from {relation}.",
     ("EXPLAIN",): "Explain its query.",
     ("EXECUTE", "IMMEDIATE"): "Run the statement itself.",
     ("SET", "VARIABLE"): "Join its query where the value is needed.",
@@ -63,7 +97,17 @@ _SPARKS: Mapping[tuple[str, ...], str | Remedy] = {
         (word,): "Nothing was done."
         for word in (
             *("ALTER", "CALL", "CREATE", "DECLARE", "DESC", "DESCRIBE", "DROP", "EXPORT"),
-            *("IMPORT", "INSERT", "LOCK", "SHOW", "UNCACHE", "UNLOCK", "REPLACE", "COMMENT"),
+            *(
+                "IMPORT",
+                "INSERT",
+                "LOCK",
+                "SHOW",
+                "UNLOCK",
+                "REPLACE",
+                "COMMENT",
+                "FSCK",
+                "GENERATE",
+            ),
         )
     },
 }
@@ -168,12 +212,13 @@ def _is_directory(reader: Reader) -> bool:
 
 
 def _other(reader: Reader) -> Other:
-    for words in sorted(_SPARKS, key=len, reverse=True):
+    for words in sorted({**_SPARKS, **_NEEDLESS}, key=len, reverse=True):
         if tuple(map(reader.peek, range(len(words)))) == words:
             reader.at += len(words)
             is_named = words[-1] in ("TABLE", "PARTITIONS") and reader.is_next("word", "quoted")
             name = reader.name() if is_named else NO_NAME
-            return Other(" ".join(words), name, advice=_SPARKS[words])
+            why, advice = _NEEDLESS[words] if words in _NEEDLESS else ("", _SPARKS[words])
+            return Other(" ".join(words), name, advice=advice, needless=why)
     return Other(_first_words(reader))
 
 
@@ -227,6 +272,9 @@ def _alter(reader: Reader) -> Command | None:
         return CreateView("ALTER VIEW", name, or_replace=True, query=query)
     if reader.skip("ALTER", "TABLE"):
         word, name = "ALTER TABLE", reader.name()
+        for words, why in _ALTERATIONS.items():
+            if tuple(map(reader.peek, range(len(words)))) == words and not _has_location(reader):
+                return Other(f"{word} ... {' '.join(words)}", name, needless=why)
     elif reader.skip("COMMENT", "ON", "TABLE"):
         word, name = "COMMENT ON TABLE", reader.name()
     elif reader.skip("COMMENT", "ON", "COLUMN"):
@@ -235,6 +283,11 @@ def _alter(reader: Reader) -> Command | None:
         return None
     reader.at = len(reader.tokens)  # read when it runs
     return Alter(word, name)
+
+
+def _has_location(reader: Reader) -> bool:
+    """Whether files elsewhere are named, which may hold other rows."""
+    return any(token.word == "LOCATION" for token in reader.tokens[reader.at :])
 
 
 def _cache(reader: Reader) -> Command | None:
@@ -275,7 +328,8 @@ def _describe(reader: Reader) -> Command | None:
         return _query_of(reader, start, "DESCRIBE QUERY")
     reader.skip("TABLE")
     extended = bool(reader.skip_any("EXTENDED", "FORMATTED"))
-    if reader.peek() in ("FUNCTION", "CATALOG", *_SCHEMA) and reader.peek(1) not in ("", "."):
+    others = ("FUNCTION", "CATALOG", "HISTORY", "DETAIL", *_SCHEMA)
+    if reader.peek() in others and reader.peek(1) not in ("", "."):
         reader.at = start
         return None
     name = reader.name()

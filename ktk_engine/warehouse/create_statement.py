@@ -68,7 +68,13 @@ def _target(command: CreateTable) -> Target:
     if command.unsupported:
         raise ConfigurationError(
             f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
-            "are parquet files of this store, partitioned by columns. Nothing was done."
+            "are parquet files of this store, partitioned by columns. Nothing was done. Files of "
+            "others are read as a source."
+        )
+    if not (command.columns or command.query):
+        raise ConfigurationError(
+            f"{schema}.{name} has no columns: name them, or select them (`as select ...`). Nothing "
+            "was done. Files of others are read as a source."
         )
     check_user_metadata(name, command.properties)
     texts = {column.name: column.comment for column in command.columns if column.comment}
@@ -93,6 +99,9 @@ def _target(command: CreateTable) -> Target:
     return Target(
         name,
         partition_by=command.partition_by,
+        clustered_by=command.clustered_by,
+        buckets=command.buckets,
+        compression=command.compression,
         constraints=tuple(constraints),
         metadata={**command.properties, **comments},
     )

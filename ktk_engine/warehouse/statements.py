@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ class Done:
     rows: RowChanges | None = None  # changes of rows, if any
     message: str = "OK"  # the same and more, for users
     answer: c.Answer | None = None  # the answer to a `show` or `describe`
+    # what of it does nothing here -> a sentence that says why
+    needless: Mapping[str, Message] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Done:
@@ -77,8 +79,7 @@ class _Run:
         if command is None or isinstance(command, c.TemporaryView | c.Explain):
             return None
         if isinstance(command, c.Other):
-            self.refuse_if_known(command)
-            return None
+            return self.other(command)
         if isinstance(command, c.Use):
             return self.use(command)
         if isinstance(command, c.CreateSchema | c.DropSchema):
@@ -96,6 +97,8 @@ class _Run:
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             if isinstance(command, c.ChangeRows):
                 self.refuse_temporary(command)
+            if isinstance(command, c.CreateTable | c.CreateView) and len(name) == 2:
+                self.check_schema(name[0])
             return None
         kind = _kind_of(command) if isinstance(command, c.Drop) else None
         found = self.relations.find(*name, kind)
@@ -111,6 +114,7 @@ class _Run:
         relations = self.relations
         if isinstance(command, c.CreateTable):
             create_table(self.session, relations, command, found)
+            return Done(needless=_needless(command.word, command.needless))
         elif isinstance(command, c.CreateView):
             create_view(self.session, relations, command, found)
         elif isinstance(command, c.Drop):
@@ -159,10 +163,18 @@ class _Run:
                 "written. To change a table, write its schema before its name."
             )
 
+    def check_schema(self, schema: str) -> None:
+        """Refuse a schema for a new relation that neither the store nor Spark has."""
+        if not self.session().session.catalog.databaseExists(quote_identifier(schema)):
+            raise ConfigurationError(
+                f"There is no schema {schema}. Nothing was done. Create it first: create schema "
+                f"{quote_identifier(schema)}."
+            )
+
     def named_in(self, command: c.Other) -> Iterator[Name]:
         """The names without a schema in a command, with the default schema where it has them."""
         yield self.completed(command)
-        schema = self.current_schema() if command.problem else NO_NAME
+        schema = self.current_schema() if command.problem or command.needless else NO_NAME
         if schema:
             named = words(self.statement.sql)
             for relation in self.relations.list(schema[0]):
@@ -204,20 +216,22 @@ class _Run:
         pairs = [(item, relation) for item, relation in zip(named, found, strict=True) if relation]
         return Done.of(insert_several(self.session(), self.relations, pairs)[-1])
 
-    def refuse_if_known(self, command: c.Other) -> None:
-        """Refuse a statement for Spark, or one not understood, on a relation of the store.
+    def other(self, command: c.Other) -> Done | None:
+        """Leave a statement to Spark, unless it names a relation of the store.
 
-        Raises a `ConfigurationError` that names the relation and says what to do instead.
+        One that only tells another engine how to work then does nothing. Raises a
+        `ConfigurationError` for any other that is left to Spark or not understood, which names the
+        relation and says what to do instead.
         """
-        if not (command.advice or command.problem):
-            return
+        if not (command.advice or command.problem or command.needless):
+            return None
         for name in chain(mentioned(self.statement.sql), self.named_in(command)):
             if len(name) != 2:
                 continue
             schema, relation = name
             if self.relations.warehouse.find_schema(schema) is None:
                 continue
-            if self.relations.find(schema, relation) is None and command.advice:
+            if self.relations.find(schema, relation) is None and not command.problem:
                 continue
             if command.problem:
                 raise ConfigurationError(command.problem)
@@ -226,9 +240,19 @@ class _Run:
                 advice = Remedy(advice.kind, name=relation)
             else:
                 advice = advice.format(relation=name)
+            if command.needless:
+                why = Message(command.needless, advice)
+                return Done(needless=_needless(command.word, {"": why}))
             raise ConfigurationError(
                 Message(f"Spark executes {command.word}, and its catalog lacks {name}. ", advice)
             )
+        return None
+
+
+def _needless(word: str, why: Mapping[str, str]) -> dict[str, Message]:
+    """Say of parts of a statement, or of all of it, that they do nothing here."""
+    said = {part: f"`{part}` of {word.lower()}" if part else word for part in why}
+    return {text: Message(f"{text} does nothing: ", why[part], ".") for part, text in said.items()}
 
 
 def truncate(relations: Relations, schema: str, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.incremental_model import model
 from tests.functional.relations import rows, store_of
@@ -89,7 +89,10 @@ class TestStrategies:
         ("config", "message"),
         [
             ({"incremental_strategy": "mrege"}, "Did you mean `merge`"),
-            ({"incremental_strategy": "merge"}, "needs a `unique_key`"),
+            (
+                {"incremental_strategy": "merge", "matched_condition": "a = 1"},
+                "need a `unique_key`",
+            ),
             ({"incremental_predicates": ["x > 1"]}, "not to append"),
             ({"unique_key": "L", "incremental_predicates": 3}, "must be SQL text or a list"),
             ({"incremental_strategy": "replace_where"}, "needs `incremental_predicates`"),
@@ -105,3 +108,31 @@ class TestStrategies:
         finally:
             write_file(model(materialized="incremental", unique_key="L"), path)
         assert message in str(error.value)
+
+
+class TestWithoutAKey:
+    """As in dbt-spark, dbt-databricks and dbt-glue, and as dbt's own `delete+insert`."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        settings = {
+            "merged": {"incremental_strategy": "merge"},
+            "merged_too": {"incremental_strategy": "merge", "merge_exclude_columns": ["v"]},
+            "inserted": {"incremental_strategy": "delete+insert"},
+            "limited": {"incremental_strategy": "merge", "incremental_predicates": ["L > 1"]},
+        }
+        return {
+            f"{name}.sql": model(materialized="incremental", **given)
+            for name, given in settings.items()
+        }
+
+    def test_new_rows_are_added_with_a_line_a_run(self, project):
+        run_dbt(["run"])
+        results, text = run_dbt_and_capture(["run"])
+        assert {item.adapter_response["rows_inserted"] for item in results} == {3}
+        assert text.count("'merge' without a `unique_key` adds all new rows, as `append`") == 1
+        assert text.count("'delete+insert' without a `unique_key` adds all new rows") == 1
+        for name in ("merged", "merged_too", "inserted", "limited"):
+            assert rows(project, f"select count(*), count(distinct L) from {{s}}.{name}") == [
+                (9, 6)
+            ]

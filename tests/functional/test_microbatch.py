@@ -92,6 +92,20 @@ class TestBatches:
             write_file(EVENTS, path)
         assert "Set `event_time` on the models and sources that this one reads" in log
 
+    def test_a_time_that_is_cut_to_more_than_a_batch_is_refused(self, project):
+        """Another run of the batch would not find its rows, and add them again."""
+        path = f"{project.project_root}/models/batches.sql"
+        cut = "select * except (at), date_trunc('month', at) as at from"
+        text = BATCHES.format(more="full_refresh=true").replace("select * from", cut)
+        try:
+            for size, passes in (("day", False), ("month", True)):
+                write_file(text.replace("'day'", f"'{size}'"), path)
+                with patch_microbatch_end_time("2020-01-03 13:00:00"):
+                    _, log = run_dbt_and_capture(["run"], expect_pass=passes)
+                assert ("use batches of that size (`batch_size`)" in log) is not passes
+        finally:
+            write_file(BATCHES.format(more="concurrent_batches=true"), path)
+
     @pytest.mark.parametrize(
         ("materialized", "more"),
         [("cube_seed", "cube='c', dimension_columns=['L']"), ("cube_enrichment", CUBE)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
@@ -317,3 +318,57 @@ class TestRefusals:
         write_file(text, f"{project.project_root}/snapshots/plain.sql")
         with pytest.raises(Exception, match=message):
             run_dbt(["build"])
+
+
+class TestTimesThatAreNone:
+    """dbt's own time has no form among texts and numbers, so a deletion could not be compared."""
+
+    VALUES: ClassVar = {
+        "iso": ("'2024-01-01T10:00:00Z'", "'2024-01-02T10:00:00Z'"),
+        "epoch": ("1704103200", "1704189600"),
+    }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {f"{kind}.sql": self.query(kind, 0) for kind in self.VALUES}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        deletes = {"ignored": {}, "ended": {"hard_deletes": "invalidate"},
+                   "told": {"hard_deletes": "new_record"},
+                   "old": {"invalidate_hard_deletes": True}}  # fmt: skip
+        shared = {"strategy": "timestamp", "unique_key": "id", "updated_at": "at"}
+        return {
+            f"{kind}_{name}.sql": snapshot(f"{kind}_{name}", **shared, **more).replace(
+                "ref('source')", f"ref('{kind}')"
+            )
+            for kind in self.VALUES
+            for name, more in deletes.items()
+        }
+
+    def query(self, kind: str, moment: int) -> str:
+        return f"select 1 as id, {self.VALUES[kind][moment]} as at"
+
+    def test_the_first_run_is_refused_where_a_later_one_would_be(self, project):
+        run_dbt(["run"])
+        results = run_dbt(["snapshot"], expect_pass=False)
+        for item in results:
+            ignored = item.node.name.endswith("_ignored")
+            assert item.status == ("success" if ignored else "error")
+            if not ignored:
+                assert "ends at the current time, which could not be compared" in item.message
+                assert "cast(at as timestamp)" in item.message
+        for kind in self.VALUES:
+            put(project, self.query(kind, 1), kind)
+        run_dbt(["snapshot", "-s", "iso_ignored", "epoch_ignored"])
+        for kind in self.VALUES:
+            text = f"select count(*), count(dbt_valid_to) from {{s}}.{kind}_ignored"
+            assert rows(project, text) == [(2, 1)]
+
+    def test_deletes_that_are_asked_for_later_are_refused_too(self, project):
+        path = f"{project.project_root}/snapshots/iso_ignored.sql"
+        text = snapshot("iso_ignored", strategy="timestamp", unique_key="id", updated_at="at",
+                        hard_deletes="invalidate")  # fmt: skip
+        write_file(text.replace("ref('source')", "ref('iso')"), path)
+        (result,) = run_dbt(["snapshot", "-s", "iso_ignored"], expect_pass=False)
+        assert "which could not be compared with it. Nothing was written" in result.message

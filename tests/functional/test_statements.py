@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtRuntimeError
 
 from tests.functional.cube_models import SEED
@@ -57,7 +57,6 @@ class TestStatements:
             ("drop view if exists {s}.u", "is no view, but a table with rows"),
             ("show create table {s}.u", "`ktk info u` shows columns"),
             ("show partitions {s}.v", "`ktk info v` shows columns"),
-            ("analyze table {s}.u compute statistics", "Leave it out"),
             ("create table {s}.y like {s}.u", "u where false"),
             ("alter table {s}.u drop partition (c=1)", "partition \\(c=1\\)` is not supported"),
         ):
@@ -94,7 +93,7 @@ class TestStatements:
 
     @pytest.mark.parametrize(
         "clause",
-        ["using delta", "partitioned by (years(b))", "partitioned by (x.y)", "location 'x'"],
+        ["using orc", "partitioned by (years(b))", "partitioned by (x.y)", "stored as orc"],
     )
     def test_what_a_table_by_hand_cannot_be_is_refused(self, project, clause):
         statement = f"create table {{s}}.r (a int, b date, x struct<y: int>) {clause}"
@@ -171,3 +170,59 @@ class TestStatements:
         self.run(project, "create or replace view {s}.seen as select 1 as x")
         with pytest.raises(DbtRuntimeError, match="is a view"):
             self.run(project, "truncate table {s}.seen")
+
+
+MINE = """
+{% materialization mine, default %}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {% call statement('main') %}{{ create_table_as(False, target_relation, sql) }}{% endcall %}
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}
+{% macro audit() %}
+  {% do run_query('create table ' ~ target.schema ~ '_nowhere.audit (a int)') %}
+{% endmacro %}
+"""
+HOOKS = [
+    "analyze table {{ this }} compute statistics",
+    "optimize {{ this }} zorder by (id)",
+    "create table if not exists {{ target.schema }}.audit (id bigint) using delta location 'x'",
+    "grant select on table {{ this }} to `x`",
+]
+
+
+class TestForOtherEngines:
+    """What only tells another engine how to work is a line a run, as configs and as SQL."""
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"models": {"test": {"+post-hook": HOOKS}}}
+
+    @pytest.fixture(scope="class")
+    def macros(self):
+        return {"mine.sql": MINE}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        own = "{{ config(materialized='mine', file_format='delta', location_root='/x/y', " + (
+            "partition_by='p', clustered_by='id', buckets=2, options={'precombineKey': 'id'}) }}"
+            "select 1 as id, 2 as p"
+        )
+        table = "{{ config(materialized='table') }} select 1 as id"
+        return {"first.sql": table, "second.sql": table, "own.sql": own}
+
+    def test_one_line_a_run(self, project):
+        results, text = run_dbt_and_capture(["run"])
+        assert [item.status for item in results] == ["success"] * 3
+        for said in (
+            "ANALYZE TABLE does nothing: each commit keeps statistics",
+            "OPTIMIZE does nothing: small files are joined by dbt run-operation ktk_compact",
+            "`using delta` of create table does nothing: ",
+            "`location` of create table does nothing: ",
+            "`options (precombineKey)` of create",
+            "GRANT does nothing: a store has no users",
+        ):
+            assert text.count(said) == 1, said
+        assert rows(project, "select id, p from {s}.own") == [(1, 2)]
+        assert rows(project, "select * from {s}.audit") == []
+        _, text = run_dbt_and_capture(["run-operation", "audit"], expect_pass=False)
+        assert "Create it first: create schema" in text

@@ -170,7 +170,6 @@ def test_what_a_new_table_is(run, refused, relations):
         assert "interval day has no type class" in said
     foreign = "foreign key (x) references an.n (x)"
     assert foreign in refused(f"create table an.m (x int, {foreign})")
-    assert "options" in refused("create table an.m using parquet options ('a' 'b') as select 1 a")
 
 
 def test_a_view_does_not_read_itself(run, t, refused):
@@ -218,9 +217,34 @@ def test_use_is_the_schema_of_names_without_one(run, t):
         "explain insert into an.t select 'a', 'b', 1",
         "execute immediate 'delete from an.t'",
         "begin delete from an.t; end",
-        "cache table an.t",
-        "analyze table an.t compute statistics",
         "create table an.u like an.t",
+        "create table an.u shallow clone an.t",
+        "create or replace table an.u deep clone an.t version as of 1",
+        "create table an.u clone an.t",
+        "create table an.u (a int) using orc",
+        "create table an.u (a int) using csv location 'x'",
+        "create table an.u using delta location 'x'",
+        "create table an.u (a int) using parquet options (compression = 'lzo')",
+        "create table an.u (a int) row format delimited",
+        "create table an.u (a int) stored as textfile",
+        "create external table an.u (a int) location 'x'",
+        "create table an.u (a int) clustered by (a) into 0 buckets",
+        "create table an.u (a int) default collation unicode_ci",
+        "create materialized view an.u as select a from an.t",
+        "create or replace materialized view an.u as select a from an.t",
+        "describe history an.t",
+        "describe detail an.t",
+        "restore table an.t to version as of 1",
+        "copy into an.t from 'x' fileformat = csv",
+        "revoke select on table an.t from `x`",
+        "deny select on table an.t to x",
+        "show grants on table an.t",
+        "generate symlink_format_manifest for table an.t",
+        "fsck repair table an.t",
+        "alter table an.t add partition (day = 4) location 'x'",
+        "alter table an.t drop partition (day = 1)",
+        "alter table an.t set location 'x'",
+        "alter table an.t set fileformat orc",
         "describe an.t a",
         "show create table an.t",
         "drop table an.t purge",
@@ -234,7 +258,6 @@ def test_use_is_the_schema_of_names_without_one(run, t):
         "insert into an.t partition (day = 1) select 'a', 'b', 1",
         "set var x = (select max(a) from an.t)",
         "insert overwrite an.t replace where day = 1 select 'a', 'b', 1",
-        "repair table an.t",
         "delete from an.t where day = 1 )",
         "update an.t set x.a = 1",
         "declare v int default (select max(day) from an.t)",
@@ -245,6 +268,92 @@ def test_use_is_the_schema_of_names_without_one(run, t):
 )
 def test_everything_else_is_refused_by_name(refused, text):
     assert refused(text)
+
+
+NEEDLESS = (
+    *(
+        f"{text} an.t{more}"
+        for text, more in {
+            "analyze table": " compute statistics",
+            "ANALYZE TABLE": " partition (day = 1) compute statistics for all columns",
+            "optimize": " where day > 1 zorder by (a, b)",
+            "vacuum": " retain 168 hours",
+            "refresh table": "",
+            "refresh": "",
+            "msck repair table": " sync partitions",
+            "repair table": "",
+            "cache table": "",
+            "cache lazy table": " options ('storageLevel' 'DISK_ONLY')",
+            "uncache table if exists": "",
+            "reorg table": " apply (purge)",
+            "alter table": " recover partitions",
+            "/* of dbt */ alter table": " add if not exists partition (day = 9)",
+            "alter /* */ table": " cluster by (a)",
+            "alter  table": " set owner to x",
+            "grant select on table": " to `x`",
+        }.items()
+    ),
+    *("use an; analyze table t compute statistics for columns a", "use an; optimize t"),
+    *("use an; vacuum t", "optimize `an`.`t` full", "grant select on an.t to x"),
+)
+
+
+@pytest.mark.parametrize("text", NEEDLESS)
+def test_what_tells_another_engine_how_to_work_does_nothing_and_says_so(
+    session, relations, run, t, text
+):
+    before = tree(relations.store_of("an").root)
+    *first, last = split_statements(text)
+    for statement in first:
+        run(statement)
+    done = run_statement(lambda: session, relations, read_statement(last))
+    ((about, line),) = done.needless.items()
+    assert str(line).startswith(f"{about} does nothing: ") and str(line).endswith(".")
+    assert tree(relations.store_of("an").root) == before
+    assert t() == THREE
+
+
+@pytest.mark.parametrize(
+    ("clauses", "said"),
+    [
+        ("using delta", ["using delta"]),
+        ("using ICEBERG", ["using ICEBERG"]),
+        ("using hudi options ('type' 'cow', 'precombineKey' = 'ts')",
+         ["using hudi", "options (type)", "options (precombineKey)"]),
+        ("using parquet options (compression = 'SNAPPY')", []),
+        ("stored as parquet", []),
+        ("location 's3://x/y'", ["location"]),
+        ("clustered by (id) into 2 buckets", []),
+        ("clustered by (id) sorted by (day desc, id) into 2 buckets", []),
+        ("cluster by (id)", []),
+        ("cluster by auto", ["cluster by auto"]),
+        ("skewed by (id) on (1, 2) stored as directories", ["skewed by"]),
+        ("using delta partitioned by (day) location 'x' tblproperties ('a' = 'b')",
+         ["using delta", "location"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        "create table if not exists an.audit (id bigint, day int) {}",
+        "create or replace table an.audit {} as select 1L as id, 2 as day",
+    ],
+)
+def test_clauses_that_tell_another_engine_how_to_work(session, relations, form, clauses, said):
+    done = run_statement(lambda: session, relations, read_statement(form.format(clauses)))
+    assert [text.split("`")[1] for text in done.needless] == said
+    assert all(str(line).endswith(".") for line in done.needless.values())
+    found = resolve(relations.store_of("an"), scope_of("audit")).snapshot("audit")
+    assert sorted(found.schema.names) == ["day", "id"]
+    assert found.partition_keys == (("day",) if "partitioned" in clauses else ())
+    sorted_by = ("day", "id") if "sorted by" in clauses else ("id",)
+    assert found.clustered_by == (sorted_by if "(id)" in clauses and "clus" in clauses else ())
+
+
+def test_a_relation_in_a_schema_that_is_not_there(session, relations):
+    for text in ("create table nowhere.t (a int)", "create view nowhere.v as select 1 as a"):
+        with pytest.raises(ConfigurationError, match="Create it first: create schema `nowhere`"):
+            run_statement(lambda: session, relations, read_statement(text))
 
 
 def test_what_touches_no_store_is_sparks(run, t):

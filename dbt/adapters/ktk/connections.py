@@ -96,9 +96,10 @@ class KtkCursor:
         if self.done is None:
             self._frame = sessions.current().sql(statement)
             self._compute(self._frame)
-        elif self.done.answer is not None:
+        else:
+            sessions.say_once(self.done.needless)
             self._answer = self.done.answer
-            self._rows = iter(self._answer.rows)
+            self._rows = iter(self._answer.rows) if self._answer is not None else None
         if sessions.plans() is not before:
             for plan in sessions.plans():
                 _LOGGER.debug(explain(plan))

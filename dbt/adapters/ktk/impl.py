@@ -112,12 +112,11 @@ class KtkAdapter(
             return (python_problem(node),)
         kind = str(getattr(node.config, "materialized", "") or "view")
         macros: Any = getattr(self._macro_resolver, "macros", None) or {}
-        names = (macro.name for macro in macros.values())
         strategy = str(getattr(node.config, "incremental_strategy", "") or "default")
         return (
             _problem(node),
             language_problem(node),
-            materialization_problem(node.name, kind, names) if macros else "",
+            materialization_problem(node.name, kind, macros.values()) if macros else "",
             strategy_problem(node.name, strategy, macros.values()) if kind == "incremental" else "",
         )
 

@@ -25,6 +25,7 @@ DBT: Voice = {
     "compact": _operation("compact", cube="{name}"),
     "compact_dataset": _operation("compact", cube="{name}", dataset="{dataset}"),
     "delete_garbage": _operation("cleanup", name="{name}", delete="true"),
+    "restore": f"Use {_operation('restore', cube='{name}', version='VERSION')}.",
     "cleanup": "`dbt run-operation ktk_cleanup`",
     "rename": _operation("rename", cube="{name}", new="{new}"),
     "rename_in_cube": "Give its model another `alias`, and `dataset` for the name within the cube; "
@@ -149,7 +150,9 @@ DBT: Voice = {
     "other_key": "since their unique_key differs or incremental_predicates leave them out",
     "fit_predicate": "Filter the model by the predicate, or widen incremental_predicates.",
     "fit_window": "Set `event_time` on the models and sources that this one reads, so that dbt "
-    "filters them, or filter by {column} in the model.",
+    "filters them, or filter by {column} in the model. If the model cuts it to a day or a month, "
+    "use batches of that size (`batch_size`), or an `event_time` that is as fine as the batches: "
+    "another run of the batch would not find these rows.",
     "plain_predicate": "Compute other values in Jinja, so that the predicate compares columns of "
     "the table with literals.",
     "returned": "model()",

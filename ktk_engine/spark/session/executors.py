@@ -45,12 +45,11 @@ def map_in_workers(
     names = frame.columns
     if any("." in name or "`" in name for name in names):  # PySpark would take them for expressions
         frame = frame.toDF(*(f"_{number}" for number in range(len(names))))
-        function = _with_names(function, names)
-    return frame.mapInArrow(_checked(function), schema)
+    return frame.mapInArrow(_checked(_with_names(function, names)), schema)
 
 
 def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Callable[..., Batches]:
-    """Rename the columns of batches for a function."""
+    """Name the columns of batches by position: Spark drops a projection that only renames them."""
 
     def run(batches: Batches) -> Batches:
         yield from function(batch.rename_columns(names) for batch in batches)

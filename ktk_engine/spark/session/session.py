@@ -74,6 +74,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "orc",
     # Spark writes a literal with as many bytes as the file's column: a wider one is an error.
     "spark.sql.parquet.filterPushdown.decimal": "false",
+    # Adaptive execution joins small partitions of a result that is kept, as of any other: each
+    # partition of a write is a file.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     # Long IN lists stay readable in optimized plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }

@@ -31,7 +31,6 @@ def refused(**config) -> str:
         ("dimensions", "dimension_columns"),
         ("autocompact", "auto_compact"),
         ("number_of_buckets", "num_buckets"),
-        ("timeout", "query_timeout"),
         # Without a key rows are appended, without a strategy merged: never in silence.
         ("unique_kay", "unique_key"),
         ("unique_keys", "unique_key"),

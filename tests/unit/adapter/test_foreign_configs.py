@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from dbt.artifacts.resources.v1.components import ColumnInfo
@@ -13,6 +14,7 @@ from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, m
 from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import parse_model_config
+from dbt.adapters.ktk.config.time_limit import TimeLimit, time_limit
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configs-of-other-adapters.md").read_text(
     encoding="utf-8"
@@ -25,6 +27,7 @@ VALUES = {
     "bucket_count": {"bucketed_by": ["a"], "bucket_count": 2},
     "compression": {"compression": "snappy"},
     "write_compression": {"write_compression": "snappy"},
+    "timeout": {"timeout": 3600},
     "tblproperties": {"tblproperties": {"owner": "x"}},
     "table_properties": {"table_properties": {"owner": "x"}},
 }
@@ -255,3 +258,36 @@ def test_tags_of_columns_are_a_warning():
         first.about == second.about and "Model m, column a: config `databricks_tags`" in first.text
     )
     assert not hints("m", TABLE, True, {"a": {"description": "x", "format": "date"}})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"type": "cow", "precombineKey": "ts", "primaryKey": "id"},  # of dbt-spark's page on Hudi
+        {"compression": "snappy", "overwriteSchema": "true"},
+    ],
+)
+def test_options_of_other_formats_are_a_warning(options):
+    config = {**TABLE, "file_format": "hudi", "options": options}
+    parse_model_config("m", "m", config)
+    _, unknown = sorted(hints("m", config, True), key=lambda hint: "options" in hint.text)
+    others = ", ".join(key for key in options if key != "compression")
+    assert f"config `options`: {others} does nothing: it is for another" in unknown.text
+    assert "Did you mean `compression`" in refused(**TABLE, options={"compresion": "zstd"})
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"),
+    [
+        ({"timeout": 3600}, (3600, "the config `timeout`")),
+        ({"timeout": 3600, "query_timeout": 5}, (5, "the config `query_timeout`")),
+        ({}, (9, "`query_timeout` in the profile")),
+    ],
+)
+def test_the_time_limit_of_a_python_model(config, limit):
+    node = SimpleNamespace(config=config, resource_type="model", name="m")
+    assert time_limit(node, 9) == TimeLimit(*limit)
+    assert "`query_timeout` must be a number of seconds" in refused(**TABLE, timeout="long")
+    node.config = {"timeout": "long"}
+    with pytest.raises(DbtConfigError, match="`timeout` must be a number of seconds"):
+        time_limit(node, 9)

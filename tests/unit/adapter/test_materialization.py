@@ -11,7 +11,16 @@ from dbt.adapters.ktk.materialize import published as module
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.errors import PublishError
 
-MACROS = ("materialization_table_ktk", "materialization_incrementl_default", "generate_schema_name")
+MACROS = [
+    SimpleNamespace(name=name, package_name=package)
+    for name, package in {
+        "materialization_table_ktk": "dbt_ktk",
+        "materialization_incrementl_default": "web",
+        "materialization_materialized_view_default": "dbt",
+        "materialization_dynamic_table_default": "web",
+        "generate_schema_name": "web",
+    }.items()
+]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +32,13 @@ def test_a_typo_names_the_nearest(kind, meant):
     )
 
 
-@pytest.mark.parametrize("kind", ["cube_seed", "ephemeral", "incrementl", "xyz"])
+@pytest.mark.parametrize("kind", ["materialized_view", "streaming_table", "external"])
+def test_one_of_another_adapter_says_what_to_use(kind):
+    said = materialization_problem("m", kind, MACROS)
+    assert said.startswith(f"Model m: materialized='{kind}' is not for this adapter. Use table")
+
+
+@pytest.mark.parametrize("kind", ["cube_seed", "ephemeral", "incrementl", "xyz", "dynamic_table"])
 def test_what_is_defined_or_near_nothing_is_left_to_dbt(kind):
     assert materialization_problem("m", kind, MACROS) == ""
 

@@ -171,9 +171,8 @@ class ConfigReader:
         value = self.config.get("options") or {}
         if not isinstance(value, Mapping):
             raise self.refuse("options", f"must be a mapping, but is {value!r}.")
-        for key in value:
-            if key not in _OPTIONS:
-                hint = did_you_mean(str(key), _OPTIONS)
+        for key in self.unknown_options():
+            if hint := did_you_mean(key, _OPTIONS):
                 raise self.refuse(
                     "options", f"has the unknown key `{key}`.{hint} Known: {', '.join(_OPTIONS)}."
                 )
@@ -189,6 +188,11 @@ class ConfigReader:
             reader = ConfigReader(self.model, value)
             chosen["row_group_rows"] = reader.count("row_group_rows")
         return chosen
+
+    def unknown_options(self) -> list[str]:
+        """Options of other formats and engines."""
+        value = self.config.get("options")
+        return [str(k) for k in value if k not in _OPTIONS] if isinstance(value, Mapping) else []
 
     def declared(self) -> tuple[dict[str, pa.DataType], dict[str, str]]:
         """Types of columns in YAML, and texts there that are no type."""

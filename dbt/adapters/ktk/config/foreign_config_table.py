@@ -104,7 +104,11 @@ _LAYOUT = (
         "bucket_count", "Athena", "num_buckets", "over this many tasks, each with its own files"
     ),
     _carried_out("indexes", "Postgres", "a secondary index on each column"),
-    _carried_out("options", "Spark, Databricks", "`compression` and `row_group_rows`"),
+    _carried_out(
+        "options",
+        "Spark, Databricks",
+        "`compression` and `row_group_rows`; other options do nothing, with a warning once per run",
+    ),
     _mapped("compression", "Glue", "options.compression", "the codec of the parquet files"),
     _mapped("write_compression", "Athena", "options.compression", "the codec of the parquet files"),
     _hint(
@@ -285,6 +289,12 @@ _ENGINES = (
     _hint("snowflake_warehouse", "Snowflake", _COMPUTE, tables=False),
     _hint("databricks_compute", "Databricks", _COMPUTE, tables=False),
     _hint("work_group", "Athena", _COMPUTE, tables=False),
+    _mapped(
+        "timeout",
+        "Spark, Databricks, BigQuery, of Python models",
+        "query_timeout",
+        "seconds after which a model is cancelled",
+    ),
     _hint("submission_method", "Spark, Databricks", _COMPUTE, tables=False),
     _hint("native_drop", "Athena", "a drop is one commit, and the clean-up removes the files"),
     _hint("seed_by_insert", "Athena", "a CSV file is written in one commit, without SQL"),

@@ -14,6 +14,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ConfigReader
 from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
+from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
@@ -28,6 +29,7 @@ _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
 _INDEXES = "indexes"
+_OPTIONS = "options"
 # Packages read these from `meta`, and dbt moves configs there that it does not know.
 _ACCESS = tuple(item for item in FOREIGN_CONFIGS["Who may read"] if item.treatment == "refused")
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
@@ -100,12 +102,27 @@ def hints(
         elif item.key == _INDEXES and stored:
             if text := unused_indexes(ConfigReader(model, config)):
                 found.append(Hint(text, _said(model, item, text)))
+        elif item.key == _OPTIONS and stored:
+            if unknown := ConfigReader(model, config).unknown_options():
+                text = f": {', '.join(unknown)} does nothing: it is for another format or engine."
+                found.append(Hint(f"options {unknown}", _said(model, item, text)))
         elif item.key in LAYOUT and stored and not in_cube:
             if text := unused_keys(ConfigReader(model, config), item.key):
                 found.append(Hint(f"layout by {item.key}", _said(model, item, text)))
         elif text := _hint(item, value, in_cube, stored):
             found.append(Hint(f"config `{item.key}`{text}", _said(model, item, text)))
     return found
+
+
+def without_key(model: str, how: Incremental) -> list[Hint]:
+    """Warn of a strategy by key whose model names none, so that its runs only add rows."""
+    if not how.keyless:
+        return []
+    text = (
+        f"Model {model}: incremental_strategy '{how.keyless}' without a `unique_key` adds all new "
+        f"rows, as `append` does. Set `unique_key` to replace old rows.{_ONE_FOR_ALL}"
+    )
+    return [Hint(f"{how.keyless} without unique_key", text)]
 
 
 def _said(model: str, item: ForeignConfig, text: str) -> str:

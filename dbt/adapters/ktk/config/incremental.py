@@ -34,6 +34,7 @@ class Incremental:
     predicates: tuple[str, ...] = ()
     event_time: str = ""  # column whose window a batch of `microbatch` replaces
     clauses: MergeClauses | None = None  # of a `merge`; None without any in the model
+    keyless: str = ""  # a strategy by key whose model has none: it appends, as in other adapters
 
 
 def parse_incremental(
@@ -47,9 +48,12 @@ def parse_incremental(
     """
     unique_key = _names(model, config, "unique_key") or cell_columns
     strategy = _strategy(model, config, unique_key)
+    clauses = parse_merge_clauses(model, config, strategy)
     if strategy in _BY_KEY and not unique_key:
+        if clauses is None:
+            return Incremental("append", keyless=strategy)
         raise DbtConfigError(
-            f"Model {model}: incremental_strategy {strategy!r} needs a `unique_key`."
+            f"Model {model}: the conditions and actions of its {strategy} need a `unique_key`."
         )
     update = _names(model, config, "merge_update_columns") or None
     exclude = _names(model, config, "merge_exclude_columns")
@@ -64,7 +68,6 @@ def parse_incremental(
         )
     predicates = _predicates(model, config, strategy)
     event_time = _event_time(model, config) if strategy == "microbatch" else ""
-    clauses = parse_merge_clauses(model, config, strategy)
     return Incremental(strategy, unique_key, update, exclude, predicates, event_time, clauses)
 
 

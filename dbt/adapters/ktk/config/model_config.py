@@ -63,7 +63,6 @@ _OTHER_NAMES = {
     "partition_columns": "partition_by",
     "number_of_buckets": "num_buckets",
     "compact": "auto_compact",
-    "timeout": "query_timeout",
 }
 # Keys of dbt and others that look like ours and are left alone.
 _OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names is hard to read
@@ -157,11 +156,11 @@ def parse_model_config(
     reader = ConfigReader(model, config, columns or {}, file)
     if STAGE in config:
         raise reader.refuse(STAGE, NOT_OF_A_MODEL)
-    if problem := seconds_problem(config.get("query_timeout")):
-        raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
     own_words = in_own_words(model, config, columns or {}, materialized in _STORED, bool(role))
     reader = replace(reader, config=own_words.config)
+    if problem := seconds_problem(reader.config.get("query_timeout")):
+        raise reader.refuse("query_timeout", problem)
     contract = reader.contract()
     is_read = contract or materialized in _STORED
     declared, no_types = reader.declared() if is_read else ({}, {})

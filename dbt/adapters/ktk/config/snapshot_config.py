@@ -14,6 +14,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.quote import unquote_identifier
 
+_TIMES = ("timestamp", "timestamp_ntz", "date")
 _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
 
 
@@ -83,6 +84,26 @@ def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) 
                 "a map, which Spark cannot compare. Nothing was written. Name the columns to "
                 f"compare ({', '.join(others)}), or select to_json({name}) too and compare that."
             )
+
+
+def check_times(model: str, config: Mapping[str, Any], type_: str) -> None:
+    """Refuse times that dbt's own time could not be compared with, before the first run.
+
+    `type_` is Spark's name for the type of `updated_at`. A run ends the versions of deleted rows at
+    the current time. Raises a `DbtConfigError` if that has no form as a text or a number.
+    """
+    deletes = config.get("hard_deletes") or "ignore"
+    if config.get("invalidate_hard_deletes"):
+        deletes = "invalidate"
+    if deletes == "ignore" or type_ in _TIMES:
+        return
+    updated_at = config.get("updated_at")
+    raise DbtConfigError(
+        f"Model {model}: config `updated_at` is {updated_at}, a {type_}, and with hard_deletes="
+        f"'{deletes}' the version of a deleted row ends at the current time, which could not be "
+        f"compared with it. Nothing was written. Select it as a timestamp: cast({updated_at} as "
+        f"timestamp) for text, timestamp_seconds({updated_at}) for seconds since 1970."
+    )
 
 
 def dbt_columns(config: Mapping[str, Any]) -> list[Identifier]:

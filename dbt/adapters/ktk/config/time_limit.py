@@ -24,16 +24,19 @@ class TimeLimit:
 def time_limit(node: Any, profile: float | None) -> TimeLimit | None:
     """Give a node's own limit, or else that of the profile; None if there is none.
 
-    Raises a `DbtConfigError` if the node's `query_timeout` is not a number of seconds.
+    `timeout` is what dbt-spark calls it in Python models. Raises a `DbtConfigError` if the node's
+    is not a number of seconds.
     """
     config: Any = getattr(node, "config", None)
-    own = config.get("query_timeout") if hasattr(config, "get") else None
+    given = config if hasattr(config, "get") else {}
+    key = "timeout" if given.get("query_timeout") is None else "query_timeout"
+    own = given.get(key)
     if own is None:
         return TimeLimit(profile, "`query_timeout` in the profile") if profile else None
     if problem := seconds_problem(own):
         kind = str(node.resource_type).capitalize()
-        raise DbtConfigError(f"{kind} {node.name}: config `query_timeout` {problem}")
-    return TimeLimit(own, "the config `query_timeout`") if own else None
+        raise DbtConfigError(f"{kind} {node.name}: config `{key}` {problem}")
+    return TimeLimit(own, f"the config `{key}`") if own else None
 
 
 def seconds_problem(value: Any) -> str:

@@ -19,7 +19,7 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.config.constraints import check_lengths
-from dbt.adapters.ktk.config.foreign_configs import hints
+from dbt.adapters.ktk.config.foreign_configs import hints, without_key
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
     DatasetConfig,
@@ -86,7 +86,7 @@ class Materializations(CubeOfRun):
         """
         config = self._config_of(model)
         self.warn_of_grants(model["config"].get("grants"))
-        self._warn_of_hints(model, isinstance(config, DatasetConfig))
+        self._warn_of_hints(model, config)
         relation = self.Relation.create(schema=model["schema"], identifier=model["alias"])
         if self.is_of_metastore(relation) and self.get_columns_in_relation(relation):
             raise DbtConfigError(
@@ -133,10 +133,13 @@ class Materializations(CubeOfRun):
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
-    def _warn_of_hints(self, model: Mapping[str, Any], stored: bool) -> None:
+    def _warn_of_hints(self, model: Mapping[str, Any], config: ModelConfig) -> None:
         """Warn once of configs without effect, per model or for all models."""
-        columns = model.get("columns")
-        for hint in hints(str(model["name"]), model["config"], stored, columns):
+        name, stored = str(model["name"]), isinstance(config, DatasetConfig)
+        found = hints(name, model["config"], stored, model.get("columns"))
+        if isinstance(config, DatasetConfig) and config.incremental is not None:
+            found += without_key(name, config.incremental)
+        for hint in found:
             if hint.about not in self._warned_of_hints:
                 self._warned_of_hints.add(hint.about)
                 warn_or_error(AdapterEventWarning(name="ktk", base_msg=hint.text))

@@ -11,7 +11,11 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
-from dbt.adapters.ktk.config.snapshot_config import check_comparable, checked_columns
+from dbt.adapters.ktk.config.snapshot_config import (
+    check_comparable,
+    check_times,
+    checked_columns,
+)
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.findings_file import findings_file
@@ -68,7 +72,7 @@ class Snapshots(Materializations):
                 config, lambda: arrow_schema(self.connections.sessions.current().schema_of(query))
             )
             if exists:
-                self._check_stored(relation, source_sql, config)
+                self._check_stored(model, relation, source_sql, config)
                 outcome = self._merge_versions(model, relation, query, config)
             else:
                 outcome = self._build_versions(model, relation, query, config)
@@ -132,7 +136,9 @@ class Snapshots(Materializations):
                 "snapshot another name."
             )
 
-    def _check_stored(self, relation: BaseRelation, sql: str, config: SnapshotConfig) -> None:
+    def _check_stored(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, config: SnapshotConfig
+    ) -> None:
         """Check a query against the stored columns before dbt's SQL compares old with new values.
 
         Spark would cast them, or refuse them with a vaguer message.
@@ -140,6 +146,9 @@ class Snapshots(Materializations):
         from ktk_engine.change.merge_versions import check_source
         from ktk_engine.spark.arrow_types import arrow_schema
 
+        for column in self.get_columns_in_relation(relation):
+            if Identifier(column.name) == Identifier(config.versions.updated_at):
+                check_times(config.model, model["config"], column.dtype)
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().schema_of(sql))
@@ -153,6 +162,8 @@ class Snapshots(Materializations):
 
         schema, frame = str(relation.schema), self._rows_of(relation, query)
         check_comparable(config.model, model["config"], schema_of(frame))
+        updated_at = find_name(config.versions.updated_at, frame.columns) or ""
+        check_times(config.model, model["config"], frame.schema[updated_at].dataType.simpleString())
         written = build_versions(
             self.connections.warehouse.create_schema(schema),
             frame,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
 from dbt.adapters.ktk.session.functions import Functions
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import SessionError
+from ktk_engine.messages import Message
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.progress import heartbeat, watching
 from ktk_engine.spark.client.client import client_of
@@ -58,6 +60,7 @@ class Sessions:
         self._settings = settings
         self._known = KnownStores(warehouse.find_schema, warehouse.trust)
         self._lock = threading.Lock()
+        self._said: set[str] = set()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
         self._session_settings: dict[str, str] = {}
@@ -70,6 +73,12 @@ class Sessions:
     def has_metastore(self) -> bool:
         """Whether the profile configures one."""
         return has_metastore(self._settings)
+
+    def say_once(self, lines: Mapping[str, Message]) -> None:
+        """Log what of a statement does nothing, once per run for all statements like it."""
+        for about in lines.keys() - self._said:
+            self._said.add(about)
+            _LOGGER.warning(lines[about].said(DBT))
 
     @property
     def started(self) -> bool:
