@@ -20,11 +20,10 @@ from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, no_progress
@@ -77,17 +76,19 @@ def compact(
     partitions meanwhile, and a `LocalEngineError` if a piece does not fit into memory.
     """
     state, base = compaction.state, compaction.snapshot
-    store, write = state.store, PendingCommit()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
-    place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
-    doing = f"compact {base.uuid}"
-    with state.reading(), write_intent(store, state.scope, write, doing, [base.uuid]):
+    operation, check = f"compact {base.uuid}", CubeCheck(state.scope.cube)
+    with ScopeTransaction(state, operation, history or {}, check, publish) as changing:
+        changing.announce(base.uuid)
+        commit_id = changing.commit_id
+        folder = state.scope.segment_folder(commit_id)
+        place = IndexPlace(state.store, base.uuid, commit_id, folder)
         merged = compact_indices(place, base, compaction.indices, compaction.files)
         role = role_of(state.scope, base)
 
         files, extend = compaction.files, None
         if files.num_rows:
-            job = _job(compaction, write.commit, compression, in_spark)
+            job = _job(compaction, commit_id, compression, in_spark)
             rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
             report = _written(rows, job)
             extend = _extension(compaction, place, job, report)
@@ -102,10 +103,9 @@ def compact(
             return replace(found, file_table=found.files) if anew else found
 
         # Without other files it is compatible with any commit.
-        operation: Operation = "compact" if extend is not None else "index"
-        change = DatasetChange(base.uuid, operation, rebase, frozenset(), role)
-        check = CubeCheck(state.scope.cube)
-        done = commit(state, ChangeSet(write, (change,), check, history or {}), publish)
+        recorded: Operation = "compact" if extend is not None else "index"
+        changing.change(DatasetChange(base.uuid, recorded, rebase, frozenset(), role))
+        done = changing.commit()
     return Compacted(
         base.uuid,
         done.entry.version,

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.state import State
-from ktk_engine.log.transaction import ScopeTransaction, transaction
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
 from ktk_engine.write.affected_files import may_hold
@@ -87,13 +84,14 @@ class Staging:
         A commit that only removes takes nothing over, so that the dataset could not be brought
         back.
         """
-        base, write = self.transaction.base, PendingCommit()
+        base = self.transaction.base
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
         history = {**self.history, "reason": f"to remove {names}"}
-        with write_intent(base.store, base.scope, write, f"adopt {base.scope.name}"):
-            commit(base, ChangeSet(write, (), history=history), publish)
+        name = f"adopt {base.scope.name}"
+        with ScopeTransaction(base, name, history, unchecked, publish) as adoption:
+            adoption.commit()
 
 
 @contextmanager
@@ -107,7 +105,7 @@ def staged(
     a `VersionGoneError` if a clean-up removed what the changes were computed from.
     """
     check = CubeCheck(state.scope.cube)
-    with transaction(state, operation, history or {}, check, publish) as started:
+    with ScopeTransaction(state, operation, history or {}, check, publish) as started:
         staging = Staging(started, [])
         yield staging
         staging._finish()

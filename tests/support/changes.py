@@ -20,7 +20,7 @@ from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.transaction import ScopeTransaction, transaction
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on

@@ -30,15 +30,16 @@ from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import Progress, no_progress
+from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -193,9 +194,12 @@ def run_adoption(
                 Remedy("adopt_with_loss", name=state.scope.name),
             )
         )
-    write = PendingCommit()
-    changes = tuple(_change(state, item, write.commit) for item in adoption.datasets)
-    return change_datasets(state, f"adopt {state.scope.name}", changes, history, write=write)
+    check, name = CubeCheck(state.scope.cube), f"adopt {state.scope.name}"
+    with ScopeTransaction(state, name, history or {}, check, publish) as changed:
+        for item in adoption.datasets:
+            changed.change(_change(state, item, changed.commit_id))
+        changed.commit()
+    return ChangeResult.of(changed)
 
 
 def _is_to_adopt(item: DatasetState) -> bool:

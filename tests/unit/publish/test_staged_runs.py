@@ -10,12 +10,12 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError, StoreError
 from ktk_engine.log.chain import read_entry
-from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.publish.publish import publish_head
 from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from tests.support.changes import (
+    ScopeTransaction,
     Target,
     build,
     change_indexes,
@@ -205,13 +205,14 @@ def test_an_error_at_the_end_keeps_what_it_found(prepared, monkeypatch):
     stage, calls = StagedStore(InterruptingStore(prepared)), []
     run(stage)
 
-    def second(*arguments):
-        calls.append(arguments)
+    def second(self):
+        calls.append(self)
         if len(calls) > 1:
             raise error
-        return commit(*arguments)
+        return commit(self)
 
-    monkeypatch.setattr("ktk_engine.publish.publish_stages.commit", second)
+    commit = ScopeTransaction.commit
+    monkeypatch.setattr(ScopeTransaction, "commit", second)
     with pytest.raises(DataError, match="only this is committed") as caught:
         publish_stages([stage])
     assert caught.value.findings == ("finding",) and "a note" in caught.value.__notes__
