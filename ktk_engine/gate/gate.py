@@ -10,7 +10,7 @@ import pyarrow as pa
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.cube.dataset_uuid import split_uuid
-from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
+from ktk_engine.cube.discovery import find_cube, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
@@ -229,9 +229,7 @@ def _broken(
     """The enrichments that a new seed dataset breaks."""
     if target.role != "seed":
         return {}
-    candidate = _candidate(target, model)
-    specification = discover_cube(target.cube, {target.dataset: candidate})
-    return broken_enrichments(model, specification, others, own)
+    return broken_enrichments(model, target.specification, others, own)
 
 
 @dataclass(frozen=True)
@@ -245,9 +243,7 @@ class CubeCheck:
         if not self.cube:
             return
         datasets = {split_uuid(uuid)[1]: item for uuid, item in snapshots.items()}
-        seed = find_seed(self.cube, datasets)
-        specification = discover_cube(self.cube, datasets) if seed else None
-        check_cube(self.cube, datasets, specification)
+        check_cube(self.cube, datasets, find_cube(self.cube, datasets))
 
 
 def check_configured(target: Target, model: pa.Schema) -> None:
@@ -325,10 +321,7 @@ def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
 def _specification(
     target: Target, candidate: Snapshot, others: Mapping[str, Snapshot]
 ) -> CubeSpecification | None:
-    if not target.cube:
-        return None
-    datasets = {**others, target.dataset: candidate}
-    known = find_seed(target.cube, others)
+    known = next((name for name, item in others.items() if item.is_seed), None)
     if target.role == "seed" and known is not None:
         problem = WriteProblem(
             f"Cube {target.cube} already has the seed dataset {known}.",
@@ -339,9 +332,7 @@ def _specification(
             ),
         )
         raise ConsistencyError(refusal(target.uuid, [problem]))
-    if find_seed(target.cube, datasets) is None:
-        return None
-    return discover_cube(target.cube, datasets)
+    return find_cube(target.cube, {**others, target.dataset: candidate})
 
 
 def _owner_fix(

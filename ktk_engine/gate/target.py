@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -108,7 +109,12 @@ class Target:
             )
         if not self.cube:
             raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
-        CubeSpecification(  # its rules also hold for the cube of an enrichment
+        _ = self.specification  # its rules also hold for the cube of an enrichment
+
+    @cached_property
+    def specification(self) -> CubeSpecification:
+        """The cube of this dataset alone."""
+        return CubeSpecification(
             self.cube,
             self.dimension_columns,
             self.partition_by if self.role == "seed" else (),

@@ -175,12 +175,14 @@ def check_writes(
     Each is checked against the datasets as the writes before it leave them; the seed dataset comes
     first.
     """
-    replaced = {write.target.uuid: None for write in writes if write.mode is None}
-    state, checked = state.with_staged(replaced), []
+    staged: dict[str, Snapshot | None] = {
+        write.target.uuid: None for write in writes if write.mode is None
+    }
+    checked: list[CheckedWrite] = []
     for write in sorted(writes, key=lambda item: item.target.role != "seed"):
-        found = check_write(write.schema, write.target, state, write.mode, context)
-        checked.append(found)
-        state = state.with_staged({write.target.uuid: found.gate.candidate})
+        seen = state.with_staged(staged) if staged else state
+        checked.append(check_write(write.schema, write.target, seen, write.mode, context))
+        staged[write.target.uuid] = checked[-1].gate.candidate
     return checked
 
 

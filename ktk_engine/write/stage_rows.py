@@ -46,12 +46,13 @@ class StagedRows:
     @property
     def changes(self) -> tuple[DatasetChange, ...]:
         """Changes of the dataset, and of others that leave the cube in the same commit."""
-        scope, known = self.write.target.scope, self.write.state.snapshots_by_id()
-        leaving = (
-            DatasetChange(scope.uuid_of(name), "remove", None, role=role_of(scope, known[name]))
-            for name in self.write.gate.leaving
+        scope, state = self.write.target.scope, self.write.state
+        leaving = (scope.uuid_of(name) for name in self.write.gate.leaving)
+        removals = (
+            DatasetChange(uuid, "remove", None, role=role_of(scope, state.snapshot(uuid)))
+            for uuid in leaving
         )
-        return (self.change, *leaving)
+        return (self.change, *removals)
 
     @property
     def reason(self) -> str:

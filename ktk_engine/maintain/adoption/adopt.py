@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.discovery import discover_cube, find_seed
+from ktk_engine.cube.discovery import find_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import (
     DatasetNotFoundError,
@@ -167,9 +167,7 @@ def specification_of(
 ) -> CubeSpecification | None:
     """What a cube is, by its datasets; None for a table, and without a seed dataset."""
     datasets = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
-    if not scope.cube or find_seed(scope.cube, datasets) is None:
-        return None
-    return discover_cube(scope.cube, datasets)
+    return find_cube(scope.cube, datasets)
 
 
 def run_adoption(
