@@ -13,21 +13,21 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 
 
-def check_ownership(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+def check_ownership(target: Target, state: State) -> str:
     """Check that a write may change its existing dataset; returns a note for the user, or "".
 
     Only the node that built a cube's dataset may replace its rows. A plain table is replaced like
     any table by `create or replace`. Raises a `ConsistencyError` that names both nodes, or a
     `ConfigurationError` for another layout.
     """
-    said = check_builder(target, state, keeps_rows, full_refresh)
+    said = check_builder(target, state)
     exists = target.uuid in state.datasets and not state.datasets[target.uuid].problem
-    if exists and not full_refresh and (keeps_rows or target.cube):
+    if exists and target.is_bound:
         _check_layout(target, state.snapshot(target.uuid))
     return said
 
 
-def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+def check_builder(target: Target, state: State) -> str:
     """Check that a dbt node may replace the rows of a dataset; see `check_ownership`."""
     item, owner = state.datasets.get(target.uuid), target.owner
     if item is None or item.problem or owner is None or not target.cube:
@@ -35,13 +35,13 @@ def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: 
     found = builder_of(state, target.uuid)
     if found is None:
         is_empty = item.entry is not None and not item.foreign and item.entry.rows == 0
-        if not (keeps_rows or full_refresh or is_empty):
+        if not (target.mode or target.full_refresh or is_empty):
             raise ConsistencyError(_unowned(target, owner))
         return ""
     if not owner.is_successor_of(found):
         raise ConsistencyError(_of_other_owner(target, owner, found))
     name = relation_name(target.uuid, item.entry)
-    if keeps_rows and target.relation not in ("", name) and not full_refresh:
+    if target.mode and target.relation not in ("", name) and not target.full_refresh:
         raise ConsistencyError(_renamed(target, name))
     if found == owner.builder:
         return ""

@@ -22,8 +22,6 @@ def stored_names(
     target: Target,
     columns: Sequence[str],
     datasets: Mapping[str, Snapshot],
-    full_refresh: bool,
-    keeps_rows: bool,
 ) -> dict[str, str]:
     """Map columns to their stored names, where only their case differs.
 
@@ -37,7 +35,7 @@ def stored_names(
             shared = (*(cube_value(item.metadata, DIMENSION_COLUMNS) or ()), *item.partition_keys)
             known |= {Identifier(name): name for name in shared}
     own = datasets.get(target.dataset)
-    if own is not None and not full_refresh and (target.cube or keeps_rows):
+    if own is not None and target.is_bound:
         known |= {Identifier(name): name for name in own.schema.names if name not in given}
         known |= {Identifier(name): name for name in own.schema.names if name in given}
     found = {name: known.get(Identifier(name), name) for name in columns}

@@ -17,10 +17,11 @@ from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.physical_schemas import kept_types, stored_schema
 from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import WriteReport
+from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.gate.target import Target
+from ktk_engine.log.change.change_set import DatasetChange, Rebase
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.transaction import ScopeTransaction
@@ -29,10 +30,9 @@ from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.present_rows import in_types, present_batches
+from ktk_engine.write.rebase import rebased
 from ktk_engine.write.rows import Rows, write_parquet
-from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
@@ -91,7 +91,7 @@ def compact(
             job = _job(compaction, commit_id, compression, in_spark)
             rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
             report = _written(rows, job)
-            extend = _extension(compaction, place, job, report)
+            extend = _extension(compaction, place, report)
             files = report.files
 
         def rebase(known: Snapshot | None, attempt: int) -> Snapshot:
@@ -119,7 +119,7 @@ def compact(
     )
 
 
-def _written(rows: Rows, job: WriteJob) -> WriteReport:
+def _written(rows: Rows, job: WriteJob) -> WrittenFiles:
     report = write_parquet(rows, job)
     if report.findings:
         finding = report.findings[0]
@@ -187,17 +187,15 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
     )
 
 
-def _extension(
-    compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
-) -> AppendedFiles:
+def _extension(compaction: Compaction, place: IndexPlace, written: WrittenFiles) -> Rebase:
     """The change that replaces the old files by the new ones."""
     base = compaction.snapshot
     addition = Snapshot(
         uuid=base.uuid,
         schema=base.schema,
         partition_keys=base.partition_keys,
-        file_table=report.files,
-        physical_schemas=report.schemas,
+        file_table=written.files,
+        physical_schemas=written.schemas,
     )
-    mode = WriteMode("files", compaction.files, verb="compact")
-    return AppendedFiles(place, mode, base, addition, report)
+    target = Target(base.uuid, mode="files", replaced=compaction.files, verb="compact")
+    return rebased(target, base, addition, place, written)

@@ -15,7 +15,6 @@ from ktk_engine.sql.row_change import RowChange
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def change_by_statement(
         return BoundChange(change, session.sql_in_default(query) if change.using else None)
 
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
-    context = WriteContext({**statement_history(), "reason": _reason(written)})
-    return change_rows(session.scanner(store), target, Source.query(session, wanted), context)
+    target = replace(target, history={**statement_history(), "reason": _reason(written)})
+    return change_rows(session.scanner(store), target, Source.query(session, wanted))
 
 
 def _bound(session: SqlSession, statement: Statement, written: RowChange) -> RowChange:

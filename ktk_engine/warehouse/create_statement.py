@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +23,6 @@ from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from ktk_engine.catalog.catalog import Relation
@@ -53,12 +53,12 @@ def create_table(
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
     replaced = replaced_relations(store, claim)
-    context = WriteContext(author.history, full_refresh=True)
+    target = replace(target, history=author.history, full_refresh=True)
     if command.query:
         query = Source.query(session(), lambda: session().sql_in_default(command.query))
-        build_from(store, query.depending_on(store, target.uuid), target, context)
+        build_from(store, query.depending_on(store, target.uuid), target)
     else:
-        build(store, columns.empty_table(), target, context)
+        build(store, columns.empty_table(), target)
     drop_replaced(store, claim, replaced, author.history)
 
 

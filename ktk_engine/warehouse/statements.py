@@ -24,7 +24,6 @@ from ktk_engine.warehouse.create_statement import create_table, create_view
 from ktk_engine.warehouse.insert_statement import insert, insert_several
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.show import show
-from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -245,8 +244,8 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to truncate.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    context = WriteContext(statement_history())
-    build(store, snapshot.schema.empty_table(), Target.of(snapshot), context)
+    target = replace(Target.of(snapshot), history=statement_history())
+    build(store, snapshot.schema.empty_table(), target)
 
 
 def _run_on_schema(relations: Relations, command: c.CreateSchema | c.DropSchema) -> bool:

@@ -18,7 +18,6 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
@@ -89,8 +88,7 @@ def retry_write_on_conflict(
     store: ObjectStore,
     target: Target,
     source: Source[T],
-    write: Callable[[State, T, WriteContext], U],
-    context: WriteContext,
+    write: Callable[[State, T, Target], U],
     is_blind: bool = False,
     may_vanish: bool = False,
 ) -> U:
@@ -113,7 +111,7 @@ def retry_write_on_conflict(
         existed = target.uuid in state.datasets
         computed, reads = source.read()
         with state.reading():
-            return write(state, computed, replace(context, reads=reads))
+            return write(state, computed, replace(target, reads=reads))
 
     def is_final() -> bool:
         return is_blind and not may_vanish if not reads else not source.is_query

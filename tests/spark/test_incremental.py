@@ -76,7 +76,7 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         passed.append(args)
         return validate_write(*args, **options)
 
-    monkeypatch.setattr("ktk_engine.write.checked_write.validate_write", counted)  # deep: patched
+    monkeypatch.setattr("ktk_engine.write.check_write.validate_write", counted)  # deep: patched
     monkeypatch.setattr("ktk_engine.change.merge_versions.validate_write", counted)
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":

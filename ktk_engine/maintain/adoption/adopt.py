@@ -145,18 +145,18 @@ def _with_refusals(adoption: Adoption) -> Adoption:
     return replace(
         adoption,
         datasets=tuple(
-            replace(item, notes=(*item.notes, *_refusals(item.snapshot, known)))
+            replace(item, notes=(*item.notes, *_refusals(adoption.state, item.snapshot, known)))
             for item in adoption.datasets
         ),
     )
 
 
-def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
+def _refusals(state: State, snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
     """Why rows with the same columns would be refused."""
     if not snapshot.file_table.num_rows or snapshot.left_out:
         return  # the first rows decide the classes, or a note says it already
     try:
-        validate_write(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
+        validate_write(replace(Target.of(snapshot), mode="append"), snapshot.schema, state, known)
     except KtkError as error:
         said = " ".join(str(error).split())
         yield f"it can be read here, but its rows cannot be changed as it is: {said}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pyarrow as pa
@@ -27,8 +27,6 @@ from tests.support.changes import (
     Source,
     StagedStore,
     Target,
-    WriteContext,
-    WriteMode,
     build,
     build_from,
     comment_on,
@@ -157,8 +155,8 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        mode = WriteMode("append") if adds else None
-        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), mode)
+        target = replace(TABLE, mode="append" if adds else None, history=said(name))
+        build_from(store, Source(read, True), target)
 
     def effect(old: Rows | None) -> Rows:
         new = frozenset(make(old or NO_ROWS))

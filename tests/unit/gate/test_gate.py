@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -11,14 +13,21 @@ from ktk_engine.errors import (
     SpecificationError,
     TypeClassError,
 )
-from ktk_engine.gate.gate import validate_view, validate_write
+from ktk_engine.gate import gate
+from ktk_engine.gate.check_columns import change_schema
+from ktk_engine.gate.gate import validate_view
 from ktk_engine.gate.target import Target
-from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
-from tests.support.committed import Snapshot, files_table
+from tests.support.committed import Snapshot, State, files_table, scope_of
 from tests.support.voices import DBT, spoken
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",))
+NOWHERE = State(None, scope_of("t"), 0, None, "", {})
 MODEL = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("v", pa.float64())])
+
+
+def validate_write(target, model, datasets, *, keeps_rows=False, **options):
+    target = replace(target, mode="append" if keeps_rows else None, **options)
+    return gate.validate_write(target, model, NOWHERE, datasets)
 
 
 def committed(schema=MODEL, seed=True, keys=("P",), **properties):
@@ -247,7 +256,7 @@ def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, d
         **cube,
     )
     datasets = {"seed": committed(WIDE)}
-    once = validate_write(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
+    once = validate_write(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(ALL_ROWS)
     assert once == validate_write(target, ALL_ROWS, datasets, keeps_rows=True)
 
 
@@ -258,7 +267,7 @@ def test_a_contract_allows_no_old_column_that_the_model_lacks():
     model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
     passed = validate_write(target, model, {"t": committed()}, keeps_rows=True)
     with pytest.raises(TypeClassError, match="missing in contract"):
-        passed.of_rows(target, MODEL)
+        passed.of_rows(MODEL)
 
 
 @pytest.mark.parametrize(("cube", "dataset"), [("c+", "s"), ("c", "+s"), ("c++", "s")])

@@ -18,7 +18,6 @@ from ktk_engine.log.version import state_at
 from tests.support.changes import (
     Source,
     Target,
-    WriteContext,
     build,
     comment_on,
     plan_cleanup,
@@ -125,14 +124,14 @@ def test_what_reads_a_cleaned_version_is_computed_anew(store):
     build(store, cells(1, 2), SEED)
     attempts = []
 
-    def write(state, rows, context):
+    def write(state, rows, target):
         attempts.append(state.version)
         if len(attempts) == 1:
             overtake(store, 3)
         index = read_index(store.get(state.snapshot("c++s").indices["w"]))
         return max(index["value"].to_pylist())
 
-    assert retry_write_on_conflict(store, SEED, Source.given(None), write, WriteContext()) == 3
+    assert retry_write_on_conflict(store, SEED, Source.given(None), write) == 3
     assert attempts == [1, 3]
 
 

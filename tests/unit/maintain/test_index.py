@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +18,11 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
 )
 from ktk_engine.files.index_place import IndexPlace  # deep: a write in between
-from ktk_engine.files.write_report import WriteReport  # deep: a write in between
+from ktk_engine.files.written_files import WrittenFiles  # deep: a write in between
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.appended_files import AppendedFiles  # deep: a write in between
-from ktk_engine.write.write_mode import WriteMode  # deep: a write in between
+from ktk_engine.write.rebase import rebased  # deep: a write in between
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
 from tests.support.dataset_builder import build_nyc, write_plain, write_plain_nyc
@@ -251,12 +251,11 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     build(store, pa.table({"a": [1]}), target)
     change_indexes(store, "t", ["a"])
     base = snapshot_of(store, "t")
-    compacted = WriteMode("files", verb="compact")
     folder = scope_of("t").segment_folder("f" * 32)
     place = IndexPlace(store, "t", "f" * 32, folder)
-    report = WriteReport(addition.files, {}, {}, ())
-    extend = AppendedFiles(place, compacted, started, addition, report)
-    grown = extend(base, 0)
+    written = WrittenFiles(addition.files, {}, {}, (), addition.physical_schemas)
+    compacted = replace(target, mode="files", verb="compact")
+    grown = rebased(compacted, started, addition, place, written)(base, 0)
     pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import permutations
 from threading import Barrier
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConsistencyError, TypeClassError
-from tests.support.changes import Source, Target, WriteContext, build, build_from
+from tests.support.changes import Source, Target, build, build_from
 from tests.support.committed import resolve, scope_of
 from tests.support.queries import load_cube
 from tests.support.stores import LocalStore
@@ -57,8 +58,8 @@ def run(store, name, table, left, before=lambda: None):
         before()
         return table, Source.given(table).read()[1]
 
-    context = WriteContext(full_refresh=True, rebuilt=lambda: frozenset(left) - {name})
-    result = build_from(store, Source(read, True), TARGETS[name], context)
+    rebuilt = {"full_refresh": True, "rebuilt": lambda: frozenset(left) - {name}}
+    result = build_from(store, Source(read, True), replace(TARGETS[name], **rebuilt))
     left.discard(name)
     return result
 
@@ -144,10 +145,9 @@ def test_others_conflict_as_always(store):
         build(store, table, TARGETS["extra"])
 
     with pytest.raises(CommitConflictError):
-        context = WriteContext(full_refresh=True)
 
         def read():
             interrupted()
             return table, Source.given(table).read()[1]
 
-        build_from(store, Source(read, True), TARGETS["extra"], context)
+        build_from(store, Source(read, True), replace(TARGETS["extra"], full_refresh=True))

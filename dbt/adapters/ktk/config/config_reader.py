@@ -11,10 +11,10 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
+from ktk_engine.gate.target import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
 from ktk_engine.publish.publish_datasets import check_formats
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.check_columns import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier
 

@@ -17,7 +17,6 @@ from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +31,6 @@ def write_dataset(
     rows: Source[DataFrame | pa.Table],
     config: DatasetConfig,
     scanner: Callable[[], Scanner],
-    context: WriteContext,
     batch: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Write rows in one commit; raises what `build`, `merge` and `replace_where` raise.
@@ -44,13 +42,13 @@ def write_dataset(
 
     rows = rows.depending_on(store, config.target.uuid)
     if config.incremental is None:
-        return Outcome.of(build_from(store, rows, config.target, context))
+        return Outcome.of(build_from(store, rows, config.target))
     frames, target = _for_spark(rows, config.target, scanner)
-    write = _Write(store, frames, target, scanner, context)
+    write = _Write(store, frames, target, scanner)
     outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
-    if context.full_refresh:
+    if target.full_refresh:
         return outcome
-    return auto_compact(outcome, store, config, scanner, context.history)
+    return auto_compact(outcome, store, config, scanner, target.history)
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,6 @@ class _Write:
     rows: Source[DataFrame]
     target: Target
     scanner: Callable[[], Scanner]
-    context: WriteContext
 
 
 def _for_spark(
@@ -90,15 +87,14 @@ def _write_incrementally(
     from ktk_engine.change.predicates import Predicates
     from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
-    from ktk_engine.write.write_mode import WriteMode
 
-    rows, target, context = write.rows, write.target, write.context
+    rows, target = write.rows, write.target
     if how.strategy == "microbatch":
         window = _window(model, how, batch)
-        return replace_where(write.scanner(), rows, target, window, context)
-    if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        mode = None if context.full_refresh else WriteMode(_mode(how, target))
-        return build_from(write.store, rows, target, context, mode)
+        return replace_where(write.scanner(), rows, target, window)
+    if target.full_refresh or how.strategy in ("append", "insert_overwrite"):
+        mode = None if target.full_refresh else _mode(how, target)
+        return build_from(write.store, rows, replace(target, mode=mode))
     predicates = Predicates(how.predicates)
     by = MergeBy(
         how.unique_key,
@@ -107,14 +103,12 @@ def _write_incrementally(
         predicates=predicates,
     )
     if how.clauses is not None:
-        return merge_by_clauses(
-            write.scanner(), rows, target, by, how.clauses, how.predicates, context
-        )
+        return merge_by_clauses(write.scanner(), rows, target, by, how.clauses, how.predicates)
     if how.strategy == "replace_where":
-        return replace_where(write.scanner(), rows, target, predicates, context)
+        return replace_where(write.scanner(), rows, target, predicates)
     if how.strategy == "delete+insert":
         by = replace(by, strategy="delete+insert")
-    return merge(write.scanner(), rows, target, by, context)
+    return merge(write.scanner(), rows, target, by)
 
 
 def _mode(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
