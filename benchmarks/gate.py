@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.gate.gate import validate_write
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot, files_table
 from ktk_engine.store.local.local_store import LocalStore
@@ -49,7 +49,7 @@ def main(columns: int, datasets: int) -> None:
     cube = {f"d{number}": committed(number, columns) for number in range(datasets)}
     fields = payload(0, columns)
     declared = {name: pa.uint32() for name, t in fields if t == pa.uint64()}
-    target = Target("d0", "seed", "c", ("L",), ("P",), declared=declared)
+    target = WriteRequest("d0", "seed", "c", ("L",), ("P",), declared=declared)
     spark = [(name, pa.decimal128(20, 0) if t == pa.uint64() else t) for name, t in fields]
     keys = [("P", pa.int64()), ("L", pa.int64())]
     good = pa.schema([*keys, *spark])
@@ -63,7 +63,7 @@ def main(columns: int, datasets: int) -> None:
     print(json.dumps(result))
 
 
-def measure(target: Target, model: pa.Schema, cube: dict[str, Snapshot]) -> dict[str, float]:
+def measure(target: WriteRequest, model: pa.Schema, cube: dict[str, Snapshot]) -> dict[str, float]:
     """Median and worst time of the processor in milliseconds."""
     times, state = [], State(LocalStore("."), target.scope, 0, None, "", {})
     for _ in range(ROUNDS):

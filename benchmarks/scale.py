@@ -30,7 +30,7 @@ from benchmarks.report import machine, write_result
 from ktk_engine import Store
 from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.written_files import WrittenFiles
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import Retention
@@ -242,7 +242,7 @@ def _append_files(
         labels = pa.DictionaryArray.from_arrays(places.astype(np.int32), files["label"])
         written = WrittenFiles(files, {"k": (pa.chunked_array([values]), labels)}, {}, ())
         addition = replace(base, file_table=files, indices={}, index_segments={})
-        target = replace(Target.of(base), mode="append")
+        target = replace(WriteRequest.of(base), mode="append")
         return rebased(target, base, addition, place, written)(base, attempt)
 
     _commit(store, name, commit_id, rebase, frozenset())

@@ -27,7 +27,7 @@ from benchmarks.overhead import MODEL
 from benchmarks.report import machine, write_result
 from ktk_engine.api import Store
 from ktk_engine.describe.info import describe
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
@@ -36,8 +36,8 @@ from ktk_engine.write.build import build
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3 import S3Server
 
-_SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
-_EXTRA = Target("e", "enrichment", "c", ("id",))
+_SEED = WriteRequest("s", "seed", "c", ("id",), ("p",), indexes=("half",))
+_EXTRA = WriteRequest("e", "enrichment", "c", ("id",))
 _SERVE = """
 import sys
 from tests.servers.s3 import start_s3

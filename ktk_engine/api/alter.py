@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State
 from ktk_engine.maintain.properties import Notes
@@ -50,7 +50,7 @@ def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None
     def run(state: State) -> None:
         base = state.snapshot(name)
         named = find_names(columns, base.schema.names)
-        target = replace(Target.of(base), partition_by=named, full_refresh=True)
+        target = replace(WriteRequest.of(base), partition_by=named, full_refresh=True)
         if target.partition_by == base.partition_keys:
             return
         with staged(state, f"repartition {name}", history) as staging:

@@ -18,7 +18,7 @@ from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.specification import check_cube_name
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
@@ -101,7 +101,7 @@ def delete_from(
     return retry_on_conflict(store._store, scope_of(name), run)
 
 
-def _merge(store: OpenedStore, target: Target, rows: Rows, key: Sequence[str]) -> None:
+def _merge(store: OpenedStore, target: WriteRequest, rows: Rows, key: Sequence[str]) -> None:
     if not isinstance(rows, pa.Table | pa.RecordBatchReader):
         from ktk_engine.change.merge import MergeBy, merge
         from ktk_engine.spark.session.spark_job import spark_job
@@ -125,9 +125,9 @@ def _target(
     name: str,
     layout: Mapping[str, Sequence[str] | None],
     metadata: Mapping[str, Any],
-) -> Target:
+) -> WriteRequest:
     """The table as it is, or is to be, laid out."""
-    known = Target.of(state.snapshot(name)) if name in state.datasets else Target(name)
+    known = WriteRequest.of(state.snapshot(name)) if name in state.datasets else WriteRequest(name)
     target = replace(
         known,
         partition_by=_names(layout, "partition_by", known.partition_by),

@@ -18,7 +18,7 @@ from ktk_engine.change.stage import Stage, start_stage
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, DataError, DatasetNotFoundError
-from ktk_engine.gate.target import Conditions, Target
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
@@ -57,7 +57,7 @@ class BoundChange:
 
 def change_rows(
     scanner: Scanner,
-    target: Target,
+    target: WriteRequest,
     wanted: Source[BoundChange],
 ) -> WriteResult | None:
     """Delete, update and insert rows as a statement says, in one commit; None if no row changes.
@@ -68,7 +68,7 @@ def change_rows(
     deterministic.
     """
 
-    def write(state: State, wanted: BoundChange, target: Target) -> WriteResult | None:
+    def write(state: State, wanted: BoundChange, target: WriteRequest) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed meanwhile. Nothing was written."

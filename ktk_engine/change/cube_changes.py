@@ -12,7 +12,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
@@ -229,10 +229,10 @@ def _ids(state: State) -> list[str]:
     return [state.scope.dataset_id(uuid) for uuid in state.datasets]
 
 
-def _existing(state: State, name: str, metadata: Mapping[str, Any]) -> Target:
+def _existing(state: State, name: str, metadata: Mapping[str, Any]) -> WriteRequest:
     snapshot = state.snapshot(state.scope.uuid_of(name))
     check_user_metadata(snapshot.uuid, metadata)
-    return replace(Target.of(snapshot), metadata=dict(metadata))
+    return replace(WriteRequest.of(snapshot), metadata=dict(metadata))
 
 
 def _write_new(
@@ -295,7 +295,7 @@ def _check_named(rows: Mapping[str, Rows], others: Mapping[str, Any], argument: 
         )
 
 
-def _write(staging: Staging, writes: Sequence[Target], rows: Mapping[str, Rows]) -> None:
+def _write(staging: Staging, writes: Sequence[WriteRequest], rows: Mapping[str, Rows]) -> None:
     """Check all writes, then write their files."""
     checked = check_writes(writes, rows, staging.state)
     for write in checked:

@@ -13,7 +13,7 @@ from ktk_engine.change.stage import Stage, condition_of, start_stage
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.check_columns import find_alike
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -51,7 +51,7 @@ class MergeBy:
 def merge(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: MergeBy,
 ) -> WriteResult:
     """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
@@ -64,7 +64,7 @@ def merge(
     from ktk_engine.spark.frames import persisted
     from ktk_engine.spark.session.session import dialect_of
 
-    def write(state: State, new: DataFrame, target: Target) -> WriteResult:
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult:
         new, named = as_stored(new, replace(target, mode="files"), state)
         schema = schema_of(new)
         # The gate would say so, but looking for keys comes first, and Spark cannot choose them.
@@ -112,7 +112,7 @@ def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
     return replace(whole, updated=tuple(new), appends=False)
 
 
-def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
+def spelled_by(by: MergeBy, target: WriteRequest, columns: Sequence[str], state: State) -> MergeBy:
     """Spell the columns of a merge as the new rows do, and turn exclusions into columns to update.
 
     Raises a `ConfigurationError` for an unknown column, or without a key.
@@ -136,7 +136,7 @@ def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State
 
 
 def _spelled(
-    target: Target, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
+    target: WriteRequest, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
 ) -> tuple[str, ...]:
     found = {name: find_name(name, columns) for name in names}
     missing = [name for name in names if found[name] is None]
@@ -153,7 +153,7 @@ def _spelled(
     return tuple(dict.fromkeys(found[name] or name for name in names))
 
 
-def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+def check_known(target: WriteRequest, base: Snapshot, keys: Sequence[str]) -> None:
     """Refuse a key column that the table lacks: nothing could be found by it."""
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:
@@ -168,7 +168,7 @@ def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
         )
 
 
-def check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
+def check_unique(target: WriteRequest, keys: NewKeys, by: MergeBy) -> None:
     """Refuse two new rows of one key, between which a merge cannot choose."""
     if by.strategy != "merge":
         return

@@ -14,7 +14,7 @@ from ktk_engine.change.stage import start_stage
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
@@ -37,7 +37,7 @@ _TEXTS = (
 def merge_by_clauses(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: MergeBy,
     clauses: MergeClauses,
     predicates: tuple[str, ...] = (),
@@ -48,7 +48,7 @@ def merge_by_clauses(
     nothing changes. For errors see `change_rows` and `merge`.
     """
 
-    def write(state: State, new: DataFrame, target: Target) -> WriteResult | None:
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult | None:
         new, named = as_stored(new, replace(target, mode="files"), state)
         known = spelled_by(by, named, new.columns, state)
         with persisted(new) as new:

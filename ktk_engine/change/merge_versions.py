@@ -28,7 +28,7 @@ from ktk_engine.errors import (
 from ktk_engine.formatting import counted
 from ktk_engine.gate.gate import validate_write
 from ktk_engine.gate.spelling import spelled, stored_names
-from ktk_engine.gate.target import Conditions, Target
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.key_conditions import counted_keys
@@ -65,7 +65,7 @@ _SHOWN_COLUMNS = 6
 def check_source(
     store: ObjectStore,
     source: pa.Schema,
-    target: Target,
+    target: WriteRequest,
     by: Versions,
 ) -> None:
     """Check a snapshot's query against the stored versions before they are compared.
@@ -89,7 +89,7 @@ def check_source(
 def build_versions(
     store: ObjectStore,
     frame: DataFrame,
-    target: Target,
+    target: WriteRequest,
     by: Versions,
 ) -> WriteResult:
     """Store the first version of each row in a dataset that does not exist yet.
@@ -111,7 +111,7 @@ def build_versions(
 def merge_versions(
     scanner: Scanner,
     changes: Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: Versions,
 ) -> WriteResult | None:
     """Close versions that no longer hold and add those that do; gives None if nothing changes.
@@ -121,7 +121,7 @@ def merge_versions(
     deletions do. Raises a `DataError` if versions are ambiguous; for other errors see `build`.
     """
 
-    def write(state: State, rows: DataFrame, target: Target) -> WriteResult | None:
+    def write(state: State, rows: DataFrame, target: WriteRequest) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
@@ -287,7 +287,7 @@ def _files_of(
     return stage.files(places if cells else [*conditions, *places]), found.row_count
 
 
-def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
+def _check_known(target: WriteRequest, base: Snapshot, by: Versions) -> None:
     missing = [name for name in (by.scd_id, *by.times) if name not in base.schema.names]
     if missing:
         raise ConfigurationError(
@@ -297,7 +297,7 @@ def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
         )
 
 
-def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
+def _check_unique(target: WriteRequest, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
     """Refuse rows with one unique key: their versions would have one id."""
     twice = keys.repeated()
     if twice is None:

@@ -13,7 +13,7 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def replace_where(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     where: RowFilter,
 ) -> WriteResult | None:
     """Replace the rows that a predicate covers by new ones; gives None if there are neither.
@@ -44,7 +44,7 @@ def replace_where(
     """
     target = replace(target, mode=None if target.full_refresh else "files")
 
-    def write(state: State, new: DataFrame, target: Target) -> WriteResult | None:
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult | None:
         new, named = as_stored(new, target, state)
         dialect = dialect_of(scanner.session)
         with persisted(new) as new:
@@ -65,7 +65,9 @@ def replace_where(
     return retry_write_on_conflict(scanner.store, target, source_of(rows), write)
 
 
-def _check_covered(target: Target, new: DataFrame, where: Condition, given: RowFilter) -> None:
+def _check_covered(
+    target: WriteRequest, new: DataFrame, where: Condition, given: RowFilter
+) -> None:
     """Refuse new rows for which the predicate is not true."""
     lacking = sorted(where.columns - set(new.columns))
     if lacking:

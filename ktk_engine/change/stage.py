@@ -14,7 +14,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.gate import ValidatedWrite
-from ktk_engine.gate.target import Conditions, Target
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -50,7 +50,7 @@ class Stage:
     footers: FooterCache
 
     @property
-    def target(self) -> Target:
+    def target(self) -> WriteRequest:
         """The dataset and its layout."""
         return self.write.target
 
@@ -185,7 +185,7 @@ class Stage:
         return replace(self.write, target=target).of_rows(types)
 
 
-def start_stage(rows: Rows, target: Target, state: State, footers: FooterCache) -> Stage:
+def start_stage(rows: Rows, target: WriteRequest, state: State, footers: FooterCache) -> Stage:
     """Check the new rows' columns against the dataset.
 
     Raises a `ConfigurationError` for another layout, and a `TypeClassError` for columns that break
@@ -198,7 +198,7 @@ def start_stage(rows: Rows, target: Target, state: State, footers: FooterCache) 
 
 
 def condition_of(
-    where: RowFilter, target: Target, schema: pa.Schema, dialect: Dialect
+    where: RowFilter, target: WriteRequest, schema: pa.Schema, dialect: Dialect
 ) -> Condition:
     """A filter as a condition on the columns of a dataset; see `RowFilter`."""
     try:

@@ -15,7 +15,7 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.to_container import to_container
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.new_keys import find_keys
@@ -24,7 +24,7 @@ from ktk_engine.write.staging import Staging
 
 
 def merge_table(
-    staging: Staging, target: Target, rows: pa.Table, key: Sequence[str], known: MetadataCache
+    staging: Staging, target: WriteRequest, rows: pa.Table, key: Sequence[str], known: MetadataCache
 ) -> None:
     """Replace the rows of an existing table with the new rows' keys, and add the others.
 
@@ -62,7 +62,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
         staging.looked_at(uuid, conditions)
         return
     nothing = stored_schema(state.store, known.footers, base, files).empty_table()
-    stage = start_stage(nothing, Target.of(base), state, known.footers)
+    stage = start_stage(nothing, WriteRequest.of(base), state, known.footers)
     _replace(staging, stage, Replacement(where=condition), files, conditions)
 
 

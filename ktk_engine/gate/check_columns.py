@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.discovery import is_hidden
 from ktk_engine.formatting import noun
-from ktk_engine.gate.target import OnSchemaChange, Target
+from ktk_engine.gate.write_request import OnSchemaChange, WriteRequest
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.identifier import Identifier
@@ -39,7 +39,7 @@ class CheckedColumns:
 
 
 def check_columns(
-    target: Target, model: pa.Schema, shared: Iterable[pa.Field], committed: pa.Schema | None
+    target: WriteRequest, model: pa.Schema, shared: Iterable[pa.Field], committed: pa.Schema | None
 ) -> CheckedColumns:
     """Check declarations, storability, roles and names, and the committed schema.
 
@@ -139,7 +139,7 @@ def find_alike(model: pa.Schema) -> list[Finding]:
     return findings
 
 
-def _reserved_names(model: pa.Schema, target: Target) -> Iterator[Finding]:
+def _reserved_names(model: pa.Schema, target: WriteRequest) -> Iterator[Finding]:
     """Columns whose name is reserved, or unfit for their role."""
     for item in model:
         problem = own_name_problem(item.name)
@@ -154,7 +154,7 @@ def _reserved_names(model: pa.Schema, target: Target) -> Iterator[Finding]:
             yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
 
 
-def _hidden_columns(model: pa.Schema, target: Target) -> Iterator[Finding]:
+def _hidden_columns(model: pa.Schema, target: WriteRequest) -> Iterator[Finding]:
     """Payload columns that cubes do not show; in other roles they have a finding already."""
     for item in model:
         if target.cube and is_hidden(item.name):

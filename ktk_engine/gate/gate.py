@@ -16,7 +16,7 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.check_columns import check_columns, unless_found
 from ktk_engine.gate.spelling import spelled_keys
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -38,7 +38,7 @@ _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 class ValidatedWrite:
     """A write that has passed every check that needs no rows."""
 
-    target: Target
+    target: WriteRequest
     state: State  # what the rows were computed from; its store is written to
     physical: pa.Schema  # the types in files; payload keeps the model's width
     committed: pa.Schema  # the schema after the write, in normal form
@@ -78,7 +78,7 @@ class ValidatedWrite:
 
 
 def validate_write(
-    target: Target,
+    target: WriteRequest,
     model: pa.Schema,
     state: State,
     datasets: Mapping[str, Snapshot] | None = None,
@@ -150,7 +150,7 @@ class _Checked:
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def remark(self, target: Target) -> Message:
+    def remark(self, target: WriteRequest) -> Message:
         """What follows the table of findings."""
         lines: list[object] = []
         if any(finding.rule == "class" for finding in self.findings):
@@ -160,7 +160,7 @@ class _Checked:
         return joined("\n", lines)
 
 
-def _check(target: Target, model: pa.Schema, datasets: Mapping[str, Snapshot]) -> _Checked:
+def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapshot]) -> _Checked:
     """Check the columns by themselves, and then with the cube's other datasets."""
     own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
     full_refresh, elsewhere = target.full_refresh, target.elsewhere
@@ -194,7 +194,7 @@ def _check(target: Target, model: pa.Schema, datasets: Mapping[str, Snapshot]) -
 
 
 def _remaining(
-    target: Target, datasets: Mapping[str, Snapshot], leaving: Collection[str]
+    target: WriteRequest, datasets: Mapping[str, Snapshot], leaving: Collection[str]
 ) -> dict[str, Snapshot]:
     """The cube's other datasets that stay in it."""
     return {
@@ -205,7 +205,7 @@ def _remaining(
 
 
 def _broken(
-    target: Target, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
+    target: WriteRequest, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
 ) -> dict[str, tuple[str, ...]]:
     """The enrichments that a new seed dataset breaks."""
     if target.role != "seed":
@@ -227,7 +227,7 @@ class CubeCheck:
         check_cube(self.cube, datasets, find_cube(self.cube, datasets))
 
 
-def check_configured(target: Target, model: pa.Schema) -> None:
+def check_configured(target: WriteRequest, model: pa.Schema) -> None:
     """Raise a `ConfigurationError` if a configured column is not in the model.
 
     If the YAML declares the column, it is a `TypeClassError` with everything that contradicts it.
@@ -248,7 +248,7 @@ def check_configured(target: Target, model: pa.Schema) -> None:
         )
 
 
-def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
+def _check_declared(target: WriteRequest, model: pa.Schema, missing: str) -> None:
     """Explain a missing column by the YAML's declarations, with their other contradictions."""
     _, findings = apply_declared(model, target.declared, contract=target.contract)
     if any(finding.column == missing for finding in findings):
@@ -256,7 +256,7 @@ def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
 
 
 def _with_fix_of_layout(
-    target: Target, own: Snapshot | None, findings: Iterable[Finding]
+    target: WriteRequest, own: Snapshot | None, findings: Iterable[Finding]
 ) -> list[Finding]:
     """Replace the fix for missing partition or dimension columns, which cannot be null."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
@@ -269,7 +269,7 @@ def _with_fix_of_layout(
     ]
 
 
-def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:
+def _shared_columns(target: WriteRequest, others: Mapping[str, Snapshot]) -> frozenset[str]:
     """Dimension and partition columns, which several datasets may have."""
     shared = set(target.dimension_columns) | set(target.partition_by)
     for item in others.values():
@@ -278,7 +278,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
     return frozenset(shared)
 
 
-def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
+def _candidate(target: WriteRequest, schema: pa.Schema) -> Snapshot:
     """The dataset after the write, without files."""
     indexes = set(target.indexes) - set(target.partition_by)
     if target.role == "seed":
@@ -300,7 +300,7 @@ def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
 
 
 def _specification(
-    target: Target, candidate: Snapshot, others: Mapping[str, Snapshot]
+    target: WriteRequest, candidate: Snapshot, others: Mapping[str, Snapshot]
 ) -> CubeSpecification | None:
     known = next((name for name, item in others.items() if item.is_seed), None)
     if target.role == "seed" and known is not None:
@@ -317,7 +317,7 @@ def _specification(
 
 
 def _owner_fix(
-    target: Target,
+    target: WriteRequest,
 ) -> Callable[[str, str], Remedy] | None:
     """Make a function of owner and column that gives the fix; None keeps the general one."""
     built_by, dataset = target.built_by, target.dataset

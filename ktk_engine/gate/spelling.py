@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier, find_names, name_finder
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 def stored_names(
-    target: Target,
+    target: WriteRequest,
     columns: Sequence[str],
     datasets: Mapping[str, Snapshot],
 ) -> dict[str, str]:
@@ -42,7 +42,7 @@ def stored_names(
     return {name: there for name, there in found.items() if there not in given}
 
 
-def spelled(target: Target, columns: Sequence[str]) -> Target:
+def spelled(target: WriteRequest, columns: Sequence[str]) -> WriteRequest:
     """Give a target whose column names are spelled as these; unknown ones stay for later checks."""
 
     def names(given: Sequence[str]) -> tuple[str, ...]:

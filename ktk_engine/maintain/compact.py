@@ -20,7 +20,7 @@ from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange, Rebase
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
@@ -197,5 +197,5 @@ def _extension(compaction: Compaction, place: IndexPlace, written: WrittenFiles)
         file_table=written.files,
         physical_schemas=written.schemas,
     )
-    target = Target(base.uuid, mode="files", replaced=compaction.files, verb="compact")
+    target = WriteRequest(base.uuid, mode="files", replaced=compaction.files, verb="compact")
     return rebased(target, base, addition, place, written)

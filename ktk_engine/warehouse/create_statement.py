@@ -12,7 +12,7 @@ from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.format.comments import Comments
 from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.sql.commands import CreateTable, CreateView
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.arrow_name import parse_type
@@ -62,7 +62,7 @@ def create_table(
     drop_replaced(store, claim, replaced, author.history)
 
 
-def _target(command: CreateTable) -> Target:
+def _target(command: CreateTable) -> WriteRequest:
     """The layout of a table."""
     schema, name = command.name
     if command.unsupported:
@@ -90,7 +90,7 @@ def _target(command: CreateTable) -> Target:
             )
         if (limit := length_constraint(column.name, column.type)) is not None:
             constraints.append(limit)
-    return Target(
+    return WriteRequest(
         name,
         partition_by=command.partition_by,
         constraints=tuple(constraints),

@@ -11,7 +11,7 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.formatting import counted, shortened
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
@@ -73,7 +73,7 @@ class _Prepared:
         from ktk_engine.write.build import build_from
 
         command, scanner = self.command, self.session.scanner(self.store)
-        plain = replace(Target.of(self.snapshot), history=statement_history())
+        plain = replace(WriteRequest.of(self.snapshot), history=statement_history())
         target = replace(plain, declared=types_beyond_spark(self.snapshot.schema))
         rows = self.given.map(lambda given: given.rows)
         replaced = command.replace_where

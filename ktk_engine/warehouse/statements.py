@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import Message, Remedy
@@ -244,7 +244,7 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to truncate.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    target = replace(Target.of(snapshot), history=statement_history())
+    target = replace(WriteRequest.of(snapshot), history=statement_history())
     build(store, snapshot.schema.empty_table(), target)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktk_engine.gate.gate import ValidatedWrite
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.check_write import check_write
@@ -16,7 +16,7 @@ from ktk_engine.write.write_result import WriteResult
 def build(
     store: ObjectStore,
     frame: Rows,
-    target: Target,
+    target: WriteRequest,
     state: State | None = None,
 ) -> WriteResult:
     """Write rows as the content of a dataset, or add them to it; an error commits nothing.
@@ -31,13 +31,13 @@ def build(
     return write_rows(check_write(schema_of(frame), target, state), frame)
 
 
-def build_from(store: ObjectStore, source: Source[Rows], target: Target) -> WriteResult:
+def build_from(store: ObjectStore, source: Source[Rows], target: WriteRequest) -> WriteResult:
     """Build as `build` does, and again after a conflict if the source has read the dataset.
 
     A conflict is raised only after several attempts, or if the source cannot be read again.
     """
 
-    def write(state: State, rows: Rows, target: Target) -> WriteResult:
+    def write(state: State, rows: Rows, target: WriteRequest) -> WriteResult:
         return build(store, rows, target, state)
 
     may_vanish = bool(target.rebuilt())

@@ -18,7 +18,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.gate.gate import ValidatedWrite, check_configured, validate_write
 from ktk_engine.gate.ownership import check_ownership
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
@@ -31,7 +31,7 @@ from ktk_engine.types.type_class import class_name
 from ktk_engine.write.rows import Rows, schema_of
 
 
-def check_write(schema: pa.Schema, target: Target, state: State) -> ValidatedWrite:
+def check_write(schema: pa.Schema, target: WriteRequest, state: State) -> ValidatedWrite:
     """Check a write before it has any file.
 
     A dataset that does not exist is built, whatever the mode says. Raises a `TypeClassError`, a
@@ -50,7 +50,7 @@ def check_write(schema: pa.Schema, target: Target, state: State) -> ValidatedWri
     return write
 
 
-def _passed_gate(schema: pa.Schema, target: Target, state: State) -> ValidatedWrite:
+def _passed_gate(schema: pa.Schema, target: WriteRequest, state: State) -> ValidatedWrite:
     """Pass the gate with the cube's datasets, except for those that the run is yet to replace.
 
     Of these, only misfits leave the cube, in the commit of this write: what is committed always
@@ -105,7 +105,7 @@ def _entry(state: State, uuid: str) -> DatasetEntry | None:
 
 def _way_out(
     error: TypeClassError | ConsistencyError,
-    target: Target,
+    target: WriteRequest,
     misfits: Sequence[str],
 ) -> Message | None:
     """Say how to rebuild datasets that were changed together, if stored ones do not fit."""
@@ -121,7 +121,7 @@ def _way_out(
 
 
 def check_writes(
-    targets: Sequence[Target], rows: Mapping[str, Rows], state: State
+    targets: Sequence[WriteRequest], rows: Mapping[str, Rows], state: State
 ) -> list[ValidatedWrite]:
     """Check the writes of one commit before any of them has a file; see `check_write`.
 
@@ -165,7 +165,7 @@ def _check_old_values(write: ValidatedWrite) -> None:
         )
 
 
-def _check_sortable(target: Target, schema: pa.Schema) -> None:
+def _check_sortable(target: WriteRequest, schema: pa.Schema) -> None:
     for name in target.clustered_by:
         if pat.is_nested(schema.field(name).type):
             raise ConfigurationError(
@@ -175,7 +175,9 @@ def _check_sortable(target: Target, schema: pa.Schema) -> None:
             )
 
 
-def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:
+def _check_known(
+    target: WriteRequest, key: str, names: Sequence[str], columns: Sequence[str]
+) -> None:
     unknown = [name for name in names if name not in columns]
     if unknown:
         hint = did_you_mean(unknown[0], columns)

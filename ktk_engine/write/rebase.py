@@ -15,7 +15,7 @@ from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.format.label import folders_of
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import Rebase
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
@@ -26,7 +26,7 @@ from ktk_engine.write.affected_files import may_hold
 
 
 def rebased(
-    target: Target,
+    target: WriteRequest,
     started: Snapshot,
     addition: Snapshot,
     place: IndexPlace,
@@ -107,7 +107,7 @@ def _renumbered(files: pa.Table, places: Sequence[int]) -> pa.Table:
     return files.set_column(position, files.schema.field(position), numbers)
 
 
-def touched(target: Target, addition: Snapshot) -> frozenset[str] | None:
+def touched(target: WriteRequest, addition: Snapshot) -> frozenset[str] | None:
     """Folders of the partitions that are replaced as a whole; None means all."""
     if target.mode == "nothing":
         return None
@@ -116,7 +116,7 @@ def touched(target: Target, addition: Snapshot) -> frozenset[str] | None:
     return frozenset(label.rpartition("/")[0] for label in addition.labels)
 
 
-def removed(target: Target, base: Snapshot, addition: Snapshot) -> pa.Table:
+def removed(target: WriteRequest, base: Snapshot, addition: Snapshot) -> pa.Table:
     """The base's files that go: rows of its table of files."""
     if target.mode == "append":
         return base.file_table.schema.empty_table()
@@ -130,13 +130,13 @@ def removed(target: Target, base: Snapshot, addition: Snapshot) -> pa.Table:
     return files.filter(pc.is_in(files["label"], value_set=gone["label"].combine_chunks()))
 
 
-def _replaced(target: Target) -> pa.Table:
+def _replaced(target: WriteRequest) -> pa.Table:
     nothing = pa.table({"label": pa.array([], pa.string())})
     return nothing if target.replaced is None else target.replaced
 
 
 def _check_unchanged(
-    target: Target, store: ObjectStore, started: Snapshot, base: Snapshot, addition: Snapshot
+    target: WriteRequest, store: ObjectStore, started: Snapshot, base: Snapshot, addition: Snapshot
 ) -> None:
     """Raise a `CommitConflictError` if another commit changed what the rows were computed from.
 

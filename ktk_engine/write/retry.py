@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
@@ -86,9 +86,9 @@ def source_of(rows: T | Source[T]) -> Source[T]:
 
 def retry_write_on_conflict(
     store: ObjectStore,
-    target: Target,
+    target: WriteRequest,
     source: Source[T],
-    write: Callable[[State, T, Target], U],
+    write: Callable[[State, T, WriteRequest], U],
     is_blind: bool = False,
     may_vanish: bool = False,
 ) -> U:

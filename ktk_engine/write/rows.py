@@ -13,7 +13,7 @@ from ktk_engine.files.write_table import write_table
 from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.spelling import spelled, stored_names
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 
@@ -71,9 +71,9 @@ def selected(rows: Rows, names: Sequence[str]) -> Rows:
 
 def as_stored(
     rows: Rows,
-    target: Target,
+    target: WriteRequest,
     state: State,
-) -> tuple[Rows, Target]:
+) -> tuple[Rows, WriteRequest]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
     Fields of structs get the stored order. See `stored_names`.

@@ -21,7 +21,7 @@ from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import ValidatedWrite
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.transaction import ScopeTransaction
@@ -209,7 +209,7 @@ def _change(
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
 
 
-def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
+def _claimed(change: DatasetChange, target: WriteRequest) -> DatasetChange:
     """Record in the log who builds the dataset, and its name in SQL."""
     builder = target.owner.builder if target.owner else None
     return replace(change, relation=target.name, builder=builder)
@@ -246,7 +246,7 @@ _FIXES = {
 _REMEDIES = {"null": "fill_null", "value": "fit_values"}
 
 
-def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
+def _refusal(target: WriteRequest, findings: tuple[DataFinding, ...]) -> Message:
     problems = []
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))

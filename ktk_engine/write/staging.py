@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ktk_engine.gate.gate import CubeCheck, ValidatedWrite
-from ktk_engine.gate.target import Conditions
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Conditions
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder

@@ -14,7 +14,7 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, DataError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Conditions
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_conditions
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.dialect import Dialect

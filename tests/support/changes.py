@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.owner import Owner
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
@@ -68,7 +68,7 @@ def commit(base: State, change_set: ChangeSet) -> Committed:
 def build(
     store: ObjectStore,
     rows: Rows,
-    target: Target,
+    target: WriteRequest,
     mode: Literal["append", "partitions", "files", "nothing"] | None = None,
     *,
     replaced: Collection[str] = (),

@@ -25,7 +25,7 @@ from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from tests.support.changes import Source, Target, WriteResult
+from tests.support.changes import Source, WriteRequest, WriteResult
 from tests.support.stores import ObjectStore
 
 
@@ -47,7 +47,7 @@ def statements(
 def replace_where(
     scanner: Scanner,
     frame: DataFrame,
-    target: Target,
+    target: WriteRequest,
     predicates: Predicates,
     *,
     full_refresh: bool = False,

@@ -24,7 +24,7 @@ from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.gate.gate import CubeCheck, validate_write
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
@@ -156,7 +156,9 @@ def _refusals(state: State, snapshot: Snapshot, known: Mapping[str, Snapshot]) -
     if not snapshot.file_table.num_rows or snapshot.left_out:
         return  # the first rows decide the classes, or a note says it already
     try:
-        validate_write(replace(Target.of(snapshot), mode="append"), snapshot.schema, state, known)
+        validate_write(
+            replace(WriteRequest.of(snapshot), mode="append"), snapshot.schema, state, known
+        )
     except KtkError as error:
         said = " ".join(str(error).split())
         yield f"it can be read here, but its rows cannot be changed as it is: {said}"

@@ -17,7 +17,7 @@ from ktk_engine.errors import CommitConflictError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.comments import Comments, comments_of, with_comments
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
@@ -77,8 +77,8 @@ def _check(state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Sche
     check_write(schema, replace(_target(base, changes), mode="append"), state)
 
 
-def _target(base: Snapshot, changes: ColumnChanges) -> Target:
-    known = Target.of(base)
+def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:
+    known = WriteRequest.of(base)
     return replace(
         known,
         indexes=changes.renamed(known.indexes),

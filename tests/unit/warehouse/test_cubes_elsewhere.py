@@ -11,15 +11,15 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, 
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.create_cube import create_cube
-from tests.support.changes import Relations, Target, build, build_module
+from tests.support.changes import Relations, WriteRequest, build, build_module
 from tests.support.committed import resolve, scope_of
 from tests.support.documents import cube_comment, shown_by
 from tests.support.queries import KnownStores, Moment, NamedRelations
 from tests.support.stores import Warehouse, tree
 from tests.support.voices import DBT
 
-SEED = Target("cs", "seed", "c", ("L",), ("P",))
-EXTRA = Target("ce", "enrichment", "c", ("L",), ("P",))
+SEED = WriteRequest("cs", "seed", "c", ("L",), ("P",))
+EXTRA = WriteRequest("ce", "enrichment", "c", ("L",), ("P",))
 CELLS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "v": [10, 20, 30]})
 ROWS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "w": [1.5, 2.5, 3.5]})
 AUTHOR = Author({})
@@ -36,7 +36,7 @@ def warehouse(tmp_path):
     return found
 
 
-def beside(warehouse, target=EXTRA) -> Target:
+def beside(warehouse, target=EXTRA) -> WriteRequest:
     """A dataset of a cube whose seed dataset is in another store."""
     state = resolve(warehouse.find_schema("prod"), scope_of(SEED.uuid))
     return replace(target, elsewhere={"cs": state.snapshot(SEED.uuid)})
@@ -106,7 +106,7 @@ def test_what_was_not_checked_together_is_checked_when_it_is_read(warehouse):
     create(warehouse)
     text = CELLS.set_column(1, "L", pa.array(["1", "2", "3"]))
     prod = warehouse.find_schema("prod")
-    cascade = Target("cs", "seed", "c", ("L",), ("P",), cascade=True)
+    cascade = WriteRequest("cs", "seed", "c", ("L",), ("P",), cascade=True)
     build(prod, text, cascade, full_refresh=True)
     with pytest.raises(ConsistencyError, match="Column `L` is"):
         rows(warehouse, "select * from dev.c")
@@ -115,7 +115,7 @@ def test_what_was_not_checked_together_is_checked_when_it_is_read(warehouse):
 def test_letter_case_is_that_of_the_seed_dataset_elsewhere(warehouse):
     dev = warehouse.find_schema("dev")
     table = ROWS.rename_columns(["p", "l", "w"])
-    target = Target("ce", "enrichment", "c", ("l",), ("p",))
+    target = WriteRequest("ce", "enrichment", "c", ("l",), ("p",))
     build_module.build(dev, table, beside(warehouse, target))
     create(warehouse)
     assert len(rows(warehouse, "select * from dev.c where L = 2")) == 1

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DataError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import check, snapshot_of, version_of
 from tests.support.documents import stored_index
 
-TABLE = Target("t")
-SEED = Target("cells", "seed", "c", ("L",))
+TABLE = WriteRequest("t")
+SEED = WriteRequest("cells", "seed", "c", ("L",))
 APPEND = "append"
 
 

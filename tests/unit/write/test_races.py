@@ -9,11 +9,11 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, KtkError
-from tests.support.changes import Retention, Target, build, remove, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, remove, run_cleanup
 from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
 from tests.support.queries import read_rows
 
-TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
+TABLE = WriteRequest("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
 APPEND = "append"
 
@@ -66,7 +66,7 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
 
 def test_a_reader_beside_a_clean_up(store):
     """Within the retention it reads on; with none it is told which file is gone."""
-    seed = Target("s", "seed", "c", ("L",), ("P",))
+    seed = WriteRequest("s", "seed", "c", ("L",), ("P",))
     rows = pa.table({"P": ["a"], "L": [1]})
     build(store, rows, seed)
     cube = Store(store.root).cube("c")

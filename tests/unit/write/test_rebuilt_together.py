@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConsistencyError, TypeClassError
-from tests.support.changes import Source, Target, build, build_from
+from tests.support.changes import Source, WriteRequest, build, build_from
 from tests.support.committed import resolve, scope_of
 from tests.support.queries import load_cube
 from tests.support.stores import LocalStore
 
 TARGETS = {
-    "cells": Target("cells", "seed", "c", ("L",)),
-    "extra": Target("extra", "enrichment", "c", ("L",)),
-    "more": Target("more", "enrichment", "c", ("L",)),
+    "cells": WriteRequest("cells", "seed", "c", ("L",)),
+    "extra": WriteRequest("extra", "enrichment", "c", ("L",)),
+    "more": WriteRequest("more", "enrichment", "c", ("L",)),
 }
 NUMBERS = pa.array([1, 2, 3])
 TEXTS = pa.array(["1", "2", "3"])

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError, StoreError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import cube_scope, snapshot_of
 from tests.support.stores import FaultyStore, keys
 
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), buckets=2)
 CUBE = cube_scope("c")
 CALLS = ("open", "write", "mkdir", "link", "rename", "fsync", "scandir", "stat", "pread")
 FULL = ("write", "mkdir", "link", "rename", "fsync")

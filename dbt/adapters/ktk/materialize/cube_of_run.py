@@ -9,7 +9,7 @@ from functools import partial
 from dbt.adapters.ktk.builders import Built, selected_nodes
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -25,7 +25,7 @@ class CubeOfRun(StoreAdapter):
         config: DatasetConfig,
         history: Mapping[str, str],
         full_refresh: bool = False,
-    ) -> Target:
+    ) -> WriteRequest:
         """Say of the write of a node what run it belongs to, and where the cube's others are."""
         target = replace(config.target, history=history, full_refresh=full_refresh)
         if self._builders is None or not target.cube:

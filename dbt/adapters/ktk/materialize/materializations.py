@@ -412,7 +412,7 @@ class Materializations(CubeOfRun):
             sql: the query.
             header: the statements before it; see `after_header`.
         """
-        from ktk_engine.gate.target import Target
+        from ktk_engine.gate.write_request import WriteRequest
         from ktk_engine.spark.arrow_types import type_names
         from ktk_engine.write.build import build
 
@@ -425,7 +425,7 @@ class Materializations(CubeOfRun):
                 Relations(warehouse).create_view(schema, name, sql, columns, author)
                 return
             store = warehouse.create_schema(schema)
-            target = Target(name, history=author.history)
+            target = WriteRequest(name, history=author.history)
             claim = author.dataset(target)
             replaced = replaced_relations(store, claim)
             rows = self._rows_to_store(sql, in_session=bool(header))

@@ -14,7 +14,7 @@ from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.outcome import Outcome
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retry import Source
 
@@ -57,13 +57,13 @@ class _Write:
 
     store: ObjectStore
     rows: Source[DataFrame]
-    target: Target
+    target: WriteRequest
     scanner: Callable[[], Scanner]
 
 
 def _for_spark(
-    rows: Source[DataFrame | pa.Table], target: Target, scanner: Callable[[], Scanner]
-) -> tuple[Source[DataFrame], Target]:
+    rows: Source[DataFrame | pa.Table], target: WriteRequest, scanner: Callable[[], Scanner]
+) -> tuple[Source[DataFrame], WriteRequest]:
     """Give rows to Spark, which joins new with old ones; a table's own types stay declared."""
     if rows.is_query:  # an Arrow table can always be read again
         return rows, target
@@ -111,7 +111,7 @@ def _write_incrementally(
     return merge(write.scanner(), rows, target, by)
 
 
-def _mode(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
+def _mode(how: Incremental, target: WriteRequest) -> Literal["append", "partitions", "nothing"]:
     """The rows that an overwrite keeps: without partitions none, as in dbt-spark."""
     if how.strategy == "append":
         return "append"

@@ -28,7 +28,7 @@ ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteRequest:
     """A write as it is asked for: plain data, before any check against what is stored."""
 
     dataset: str  # its id in the cube, or the uuid of a plain table
@@ -81,7 +81,7 @@ class Target:
     rebuilt: Callable[[], Collection[str]] = tuple
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Target:
+    def of(cls, snapshot: Snapshot) -> WriteRequest:
         """A dataset with its current layout."""
         cube, dataset = split_uuid(snapshot.uuid)
         dimensions = snapshot.dimension_columns if cube else ()
