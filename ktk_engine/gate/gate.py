@@ -213,18 +213,15 @@ def _broken(
     return broken_enrichments(model, target.specification, others, own)
 
 
-@dataclass(frozen=True)
-class CubeCheck:
-    """Checks the snapshots of a scope as they will be after a commit."""
+def check_scope(snapshots: Mapping[str, Snapshot]) -> None:
+    """Check the snapshots of a scope, by uuid, as they will be after a commit.
 
-    cube: str  # empty for a plain table, which needs no check
-
-    def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Raise a `ConsistencyError` if snapshots, by uuid, do not fit together."""
-        if not self.cube:
-            return
+    A plain table needs none. Raises a `ConsistencyError` if those of a cube do not fit together.
+    """
+    cube = next((split_uuid(uuid)[0] for uuid in snapshots), "")
+    if cube:
         datasets = {split_uuid(uuid)[1]: item for uuid, item in snapshots.items()}
-        check_cube(self.cube, datasets, find_cube(self.cube, datasets))
+        check_cube(cube, datasets, find_cube(cube, datasets))
 
 
 def check_configured(target: WriteRequest, model: pa.Schema) -> None:

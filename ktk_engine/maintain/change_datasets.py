@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.gate.gate import check_scope
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction
@@ -46,7 +46,7 @@ def change_datasets(
     program's change, unchecked. Raises a `ConsistencyError` if the cube's datasets would not fit
     together, and a `CommitConflictError` if another run changed one meanwhile.
     """
-    check = CubeCheck(state.scope.cube if changes and checked else "")
+    check = check_scope if changes and checked else unchecked
     with ScopeTransaction(state, operation, history or {}, check, publish) as changed:
         changed.depends_on(reads)
         for change in changes:

@@ -19,7 +19,7 @@ from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.formatting import counted, size
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange, Rebase
 from ktk_engine.log.commit import role_of
@@ -77,8 +77,8 @@ def compact(
     """
     state, base = compaction.state, compaction.snapshot
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
-    operation, check = f"compact {base.uuid}", CubeCheck(state.scope.cube)
-    with ScopeTransaction(state, operation, history or {}, check, publish) as changing:
+    operation, said = f"compact {base.uuid}", history or {}
+    with ScopeTransaction(state, operation, said, check_scope, publish) as changing:
         changing.announce(base.uuid)
         commit_id = changing.commit_id
         folder = state.scope.segment_folder(commit_id)

@@ -27,7 +27,7 @@ from ktk_engine.files.index_runs import new_segment_key
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import DbtNode
@@ -133,7 +133,7 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
         )
     copies = {new: source.snapshot(old) for old, new in plan.datasets.items()}
     others = target.snapshots_except(plan.replaced)
-    CubeCheck(target.scope.cube)({**others, **copies})
+    check_scope({**others, **copies})
 
 
 def run_copy(
@@ -149,8 +149,8 @@ def run_copy(
     source, target = plan.source, plan.target
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
-    check, said = CubeCheck(scope.cube), history or {}
-    with source.reading(), ScopeTransaction(target, operation, said, check, None) as changing:
+    said = history or {}
+    with source.reading(), ScopeTransaction(target, operation, said, check_scope, None) as changing:
         changing.announce(*plan.datasets.values())
         done_files = count()
 

@@ -16,7 +16,7 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DatasetNo
 from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
@@ -101,9 +101,9 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
         return ChangeResult(scope.name, (), state.version)
     verb = "drop index on" if plan.drop else "index"
     columns = dict.fromkeys(c for names in plan.columns.values() for c in names)
-    reason, check = f"{verb} {', '.join(columns)}", CubeCheck(scope.cube)
+    reason, said = f"{verb} {', '.join(columns)}", history or {}
     operation = f"{reason} of {scope.name}"
-    with ScopeTransaction(state, operation, history or {}, check, publish) as changing:
+    with ScopeTransaction(state, operation, said, check_scope, publish) as changing:
         commit_id = changing.commit_id
         for uuid, names in plan.columns.items():
             place = IndexPlace(state.store, uuid, commit_id, scope.segment_folder(commit_id))

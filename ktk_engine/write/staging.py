@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ktk_engine.gate.gate import CubeCheck, ValidatedWrite
+from ktk_engine.gate.gate import ValidatedWrite, check_scope
 from ktk_engine.gate.write_request import Conditions
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.state import State
@@ -101,8 +101,7 @@ def staged(
     `CommitConflictError` if another run changed a dataset, or what a verb looked at, meanwhile, and
     a `VersionGoneError` if a clean-up removed what the changes were computed from.
     """
-    check = CubeCheck(state.scope.cube)
-    with ScopeTransaction(state, operation, history or {}, check, publish) as started:
+    with ScopeTransaction(state, operation, history or {}, check_scope, publish) as started:
         staging = Staging(started, [])
         yield staging
         staging._finish()

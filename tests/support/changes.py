@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange

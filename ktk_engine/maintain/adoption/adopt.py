@@ -23,7 +23,7 @@ from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
-from ktk_engine.gate.gate import CubeCheck, validate_write
+from ktk_engine.gate.gate import check_scope, validate_write
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
@@ -131,7 +131,7 @@ def plan_adoption(
     adoption = Adoption(state, tuple(_compared(state, item) for item in found))
     if state.scope.cube and found:
         after = adoption.after
-        CubeCheck(state.scope.cube)(after)
+        check_scope(after)
         adoption = replace(adoption, specification=specification_of(state.scope, after))
     return _with_refusals(adoption)
 
@@ -194,8 +194,8 @@ def run_adoption(
                 Remedy("adopt_with_loss", name=state.scope.name),
             )
         )
-    check, name = CubeCheck(state.scope.cube), f"adopt {state.scope.name}"
-    with ScopeTransaction(state, name, history or {}, check, publish) as changed:
+    name, said = f"adopt {state.scope.name}", history or {}
+    with ScopeTransaction(state, name, said, check_scope, publish) as changed:
         for item in adoption.datasets:
             changed.change(_change(state, item, changed.commit_id))
         changed.commit()
