@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.gate.gate import validate_write
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
+from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot, files_table
+from ktk_engine.store.local.local_store import LocalStore
 
 TYPES = (pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"))
 ROUNDS = 30
@@ -47,7 +49,7 @@ def main(columns: int, datasets: int) -> None:
     cube = {f"d{number}": committed(number, columns) for number in range(datasets)}
     fields = payload(0, columns)
     declared = {name: pa.uint32() for name, t in fields if t == pa.uint64()}
-    target = Target("d0", "seed", "c", ("L",), ("P",), declared=declared)
+    target = WriteRequest("d0", "seed", "c", ("L",), ("P",), declared=declared)
     spark = [(name, pa.decimal128(20, 0) if t == pa.uint64() else t) for name, t in fields]
     keys = [("P", pa.int64()), ("L", pa.int64())]
     good = pa.schema([*keys, *spark])
@@ -61,13 +63,13 @@ def main(columns: int, datasets: int) -> None:
     print(json.dumps(result))
 
 
-def measure(target: Target, model: pa.Schema, cube: dict[str, Snapshot]) -> dict[str, float]:
+def measure(target: WriteRequest, model: pa.Schema, cube: dict[str, Snapshot]) -> dict[str, float]:
     """Median and worst time of the processor in milliseconds."""
-    times = []
+    times, state = [], State(LocalStore("."), target.scope, 0, None, "", {})
     for _ in range(ROUNDS):
         start = time.thread_time()  # of this thread only: the machine may be busy
         with contextlib.suppress(TypeClassError):
-            validate_write(target, model, cube)
+            validate_write(target, model, state, cube)
         times.append((time.thread_time() - start) * 1000)
     return {"median": round(statistics.median(times), 1), "worst": round(max(times), 1)}
 

@@ -67,13 +67,13 @@ def new_rows(spark: SparkSession, rows: int) -> DataFrame:
 def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
     """Rebuild and merge, and check what each left."""
     from ktk_engine.change.merge import MergeBy, merge
-    from ktk_engine.gate.target import Target
+    from ktk_engine.gate.write_request import WriteRequest
     from ktk_engine.log.state import resolve
     from ktk_engine.store.open_store import open_store
     from ktk_engine.write.build import build
 
     store = open_store(folder / "store")
-    target = Target("t", partition_by=("P",))
+    target = WriteRequest("t", partition_by=("P",))
     rebuild_s = median_seconds(lambda: build(store, table_rows(spark, rows), target), *RUNS)
     print(f"rebuild: {rebuild_s:.2f} s", flush=True)
     outcomes: list[WriteResult] = []

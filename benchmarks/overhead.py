@@ -27,14 +27,14 @@ MODEL = "{{{{ config(materialized='table') }}}} select id, id * {number} as v fr
 def listing(datasets: int) -> dict[str, Any]:
     """Time the listing of a store with so many tables, as a new process asks for it."""
     from ktk_engine.catalog.catalog import list_relations
-    from ktk_engine.gate.target import Target
+    from ktk_engine.gate.write_request import WriteRequest
     from ktk_engine.store.local.local_store import LocalStore
     from ktk_engine.write.build import build
 
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder))
         for number in range(datasets):
-            build(store, pa.table({"id": [number]}), Target(f"table_{number}"))
+            build(store, pa.table({"id": [number]}), WriteRequest(f"table_{number}"))
         start = time.perf_counter()
         found = list(list_relations(LocalStore(Path(folder))))
         seconds = time.perf_counter() - start

@@ -76,13 +76,13 @@ def _written(spark: SparkSession, parent: Path, workload: Workload) -> dict[str,
 
 
 def _write_lookup(spark: SparkSession, folder: Path, rows: int) -> None:
-    from ktk_engine.gate.target import Target
+    from ktk_engine.gate.write_request import WriteRequest
     from ktk_engine.store.open_store import open_store
     from ktk_engine.write.build import build
 
     if not (folder / LOOKUP).exists():
         frame = spark.range(LOOKUP_ROWS).selectExpr(f"(id * 7) % {rows} as L", "rand(9) as w")
-        build(open_store(folder), frame, Target(LOOKUP))
+        build(open_store(folder), frame, WriteRequest(LOOKUP))
 
 
 def main() -> None:

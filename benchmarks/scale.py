@@ -29,7 +29,8 @@ from benchmarks.planning import PAYLOAD, synthetic_files, synthetic_snapshot
 from benchmarks.report import machine, write_result
 from ktk_engine import Store
 from ktk_engine.files.index_place import IndexPlace
-from ktk_engine.files.write_report import WriteReport
+from ktk_engine.files.written_files import WrittenFiles
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
 from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import Retention
@@ -42,8 +43,7 @@ from ktk_engine.publish.publish import publish
 from ktk_engine.publish.publish_documents import publish_documents
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.appended_files import AppendedFiles
-from ktk_engine.write.write_mode import WriteMode
+from ktk_engine.write.rebase import rebased
 
 Found = dict[str, Any]
 _MILLION = 1_000_000
@@ -240,9 +240,10 @@ def _append_files(
         place = IndexPlace(store, base.uuid, commit_id, _SCOPE.segment_folder(commit_id))
         values, places = index
         labels = pa.DictionaryArray.from_arrays(places.astype(np.int32), files["label"])
-        report = WriteReport(files, {"k": (pa.chunked_array([values]), labels)}, {}, ())
+        written = WrittenFiles(files, {"k": (pa.chunked_array([values]), labels)}, {}, ())
         addition = replace(base, file_table=files, indices={}, index_segments={})
-        return AppendedFiles(place, WriteMode("append"), base, addition, report)(base, attempt)
+        target = replace(WriteRequest.of(base), mode="append")
+        return rebased(target, base, addition, place, written)(base, attempt)
 
     _commit(store, name, commit_id, rebase, frozenset())
 

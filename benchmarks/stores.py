@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,17 @@ from benchmarks.overhead import MODEL
 from benchmarks.report import machine, write_result
 from ktk_engine.api import Store
 from ktk_engine.describe.info import describe
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
-from ktk_engine.write.write_mode import WriteMode
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3 import S3Server
 
-_SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
-_EXTRA = Target("e", "enrichment", "c", ("id",))
+_SEED = WriteRequest("s", "seed", "c", ("id",), ("p",), indexes=("half",))
+_EXTRA = WriteRequest("e", "enrichment", "c", ("id",))
 _SERVE = """
 import sys
 from tests.servers.s3 import start_s3
@@ -85,7 +85,7 @@ def _operations(store: ObjectStore, rows: int) -> dict[str, Callable[[], object]
         "ktk info": lambda: describe(store, "c"),
         f"replace a dataset of {rows:,} rows": lambda: build(store, extra, _EXTRA),
         "append four rows to four partitions": lambda: build(
-            store, _rows(rows, 4), _SEED, mode=WriteMode("append")
+            store, _rows(rows, 4), replace(_SEED, mode="append")
         ),
     }
 

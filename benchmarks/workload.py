@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
 
@@ -98,7 +98,7 @@ def write_workload(spark: SparkSession, folder: Path, workload: Workload) -> Non
             *(f"{workload.dimensions[column]} as {column}" for column in dimensions),
             *(f"{sql} as {column}" for column, sql in dataset.columns.items()),
         )
-        target = Target(
+        target = WriteRequest(
             name,
             "seed" if name == SEED else "enrichment",
             CUBE,

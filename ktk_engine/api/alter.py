@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State
 from ktk_engine.maintain.properties import Notes
@@ -19,11 +19,10 @@ from ktk_engine.warehouse import alter as statements
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.check_write import check_write
 from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.staging import staged
-from ktk_engine.write.write_context import WriteContext
 
 
 def alter(
@@ -46,16 +45,16 @@ def alter(
 def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None:
     """Lay a table out by other partition columns; see `Table.repartition`."""
     said = f"partitioned by {', '.join(columns) or 'nothing'}"
-    context = WriteContext({"reason": said, **python_history()}, full_refresh=True)
+    history = {"reason": said, **python_history()}
 
     def run(state: State) -> None:
         base = state.snapshot(name)
         named = find_names(columns, base.schema.names)
-        target = replace(Target.of(base), partition_by=named)
+        target = replace(WriteRequest.of(base), partition_by=named, full_refresh=True)
         if target.partition_by == base.partition_keys:
             return
-        with staged(state, f"repartition {name}", context.history) as staging:
+        with staged(state, f"repartition {name}", history) as staging:
             rows = present_rows(state, base, store._known.footers)
-            staging.write(check_write(rows.schema, target, state, None, context), rows)
+            staging.write(check_write(rows.schema, target, state), rows)
 
     retry_on_conflict(store._store, scope_of(name), run)

@@ -21,7 +21,6 @@ from ktk_engine.change.cube_changes import (
 )
 from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.parameters import BoundText, bind
-from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.scope import cube_scope
@@ -65,7 +64,7 @@ class Transaction:
     ) -> None:
         """Add enrichments; see `Cube.extend`."""
         rows = self._rows(datasets)
-        known = discover_cube(self._name, self._staging.state.snapshots_by_id())
+        known = self._staging.state.cube
         layouts, noted = _layouts(partition_on), metadata or {}
         named = names_of("indexes", indexes)
         extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)

@@ -18,7 +18,7 @@ from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.specification import check_cube_name
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
@@ -29,8 +29,6 @@ from ktk_engine.write.build import build
 from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import staged
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
@@ -75,13 +73,13 @@ def write_table(
     check_cube_name("table", name)
     state = resolve(objects, scope_of(name))
     target = _target(objects, state, name, layout, metadata)
-    context = WriteContext(python_history())
+    target = replace(target, history=python_history())
     if target.uuid not in state.datasets or mode == "overwrite":
-        build(objects, rows, target, context, state=state)
+        build(objects, rows, target, state)
     elif mode == "append":
-        build(objects, rows, target, context, WriteMode("append"), state)
+        build(objects, rows, replace(target, mode="append"), state)
     else:
-        _merge(store, target, rows, names_of("key", key), context)
+        _merge(store, target, rows, names_of("key", key))
 
 
 def delete_from(
@@ -103,21 +101,19 @@ def delete_from(
     return retry_on_conflict(store._store, scope_of(name), run)
 
 
-def _merge(
-    store: OpenedStore, target: Target, rows: Rows, key: Sequence[str], context: WriteContext
-) -> None:
+def _merge(store: OpenedStore, target: WriteRequest, rows: Rows, key: Sequence[str]) -> None:
     if not isinstance(rows, pa.Table | pa.RecordBatchReader):
         from ktk_engine.change.merge import MergeBy, merge
         from ktk_engine.spark.session.spark_job import spark_job
 
         scanner = store._scanner(rows.sparkSession)
         with spark_job():  # to persist rows asks a server as well
-            merge(scanner, rows, target, MergeBy(tuple(key)), context)
+            merge(scanner, rows, target, MergeBy(tuple(key)))
         return
     new = rows if isinstance(rows, pa.Table) else rows.read_all()
 
     def run(state: State) -> None:
-        with staged(state, f"merge into {target.uuid}", context.history) as staging:
+        with staged(state, f"merge into {target.uuid}", target.history) as staging:
             merge_table(staging, target, new, key, store._known)
 
     retry_on_conflict(store._store, target.scope, run)
@@ -129,9 +125,9 @@ def _target(
     name: str,
     layout: Mapping[str, Sequence[str] | None],
     metadata: Mapping[str, Any],
-) -> Target:
+) -> WriteRequest:
     """The table as it is, or is to be, laid out."""
-    known = Target.of(state.snapshot(name)) if name in state.datasets else Target(name)
+    known = WriteRequest.of(state.snapshot(name)) if name in state.datasets else WriteRequest(name)
     target = replace(
         known,
         partition_by=_names(layout, "partition_by", known.partition_by),

@@ -18,7 +18,7 @@ from ktk_engine.change.stage import Stage, start_stage
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, DataError, DatasetNotFoundError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
@@ -39,8 +39,6 @@ from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import schema_of
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
-from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -59,9 +57,8 @@ class BoundChange:
 
 def change_rows(
     scanner: Scanner,
-    target: Target,
+    target: WriteRequest,
     wanted: Source[BoundChange],
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Delete, update and insert rows as a statement says, in one commit; None if no row changes.
 
@@ -71,7 +68,7 @@ def change_rows(
     deterministic.
     """
 
-    def write(state: State, wanted: BoundChange, context: WriteContext) -> WriteResult | None:
+    def write(state: State, wanted: BoundChange, target: WriteRequest) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed meanwhile. Nothing was written."
@@ -79,13 +76,13 @@ def change_rows(
         schema = state.snapshot(target.uuid).schema
         same_columns = empty_frame(scanner.session, spark_schema(schema)).limit(0)
         same_classes = replace(target, declared=types_beyond_spark(schema))
-        stage = start_stage(same_columns, same_classes, state, context, scanner.footers)
+        stage = start_stage(same_columns, same_classes, state, scanner.footers)
         if wanted.rows is None:
             return change_in(stage, scanner, wanted.change)
         with persisted(wanted.rows) as rows:
             return change_in(stage, scanner, wanted.change, rows)
 
-    return retry_write_on_conflict(scanner.store, target, wanted, write, context)
+    return retry_write_on_conflict(scanner.store, target, wanted, write)
 
 
 def change_in(
@@ -95,7 +92,7 @@ def change_in(
 
     The source's rows are persisted.
     """
-    base, columns = stage.base, stage.write.gate.committed.names
+    base, columns = stage.base, stage.write.committed.names
     given = source.columns if source is not None else ()
     dialect = dialect_of(scanner.session)
     change = fit_clauses(change, stage.target.uuid, columns, given, dialect)
@@ -124,7 +121,7 @@ def change_in(
         decided = [part for part in decided if not part.stored]
         files = files.slice(0, 0)
     reads = [reach.conditions, *_check_cells(stage, scanner, decided, files)]
-    committed = stage.write.gate.committed
+    committed = stage.write.committed
     parts = [part.results(committed) for part in decided]
     rows = reduce(union_by_name, parts or [stage.new.limit(0)])
     return replace(stage.put(rows, schema_of(rows), files, tuple(reads)), changes=done)

@@ -12,13 +12,13 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
-from ktk_engine.write.checked_write import Planned, check_writes
+from ktk_engine.write.check_write import check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
 from ktk_engine.write.rows import (
     Rows,
@@ -26,11 +26,8 @@ from ktk_engine.write.rows import (
     check_constraints,
     names_of_columns,
     renamed,
-    schema_of,
 )
 from ktk_engine.write.staging import Staging
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
 
 Metadata = Mapping[str, Mapping[str, Any]]
 Layouts = Mapping[str, Sequence[str]]
@@ -106,14 +103,15 @@ def extend_cube(
 
 def append_rows(staging: Staging, rows: Mapping[str, Rows], metadata: Metadata) -> None:
     """Add rows to datasets; a cell that exists already has the new row from now on."""
-    check_datasets(staging.state, rows)
+    state = staging.state
+    check_datasets(state, rows)
     _check_named(rows, metadata, "metadata")
     writes = []
     stored = {}
     for name, item in rows.items():
-        target = _existing(staging.state, name, metadata.get(name, {}))
-        stored[name], target = as_stored(item, target, staging.state, keeps_rows=True)
-        writes.append(Planned(target, schema_of(stored[name]), WriteMode("append")))
+        target = replace(_existing(state, name, metadata.get(name, {})), mode="append")
+        stored[name], target = as_stored(item, target, state)
+        writes.append(target)
     _write(staging, writes, stored)
 
 
@@ -231,10 +229,10 @@ def _ids(state: State) -> list[str]:
     return [state.scope.dataset_id(uuid) for uuid in state.datasets]
 
 
-def _existing(state: State, name: str, metadata: Mapping[str, Any]) -> Target:
+def _existing(state: State, name: str, metadata: Mapping[str, Any]) -> WriteRequest:
     snapshot = state.snapshot(state.scope.uuid_of(name))
     check_user_metadata(snapshot.uuid, metadata)
-    return replace(Target.of(snapshot), metadata=dict(metadata))
+    return replace(WriteRequest.of(snapshot), metadata=dict(metadata))
 
 
 def _write_new(
@@ -262,8 +260,8 @@ def _write_new(
         if layout is not None and not isinstance(layout, str):
             layout = find_names(layout, names[name])
         target = new_dataset(specification, name, names[name], layout, noted)
-        stored[name], target = as_stored(item, target, staging.state, keeps_rows=False)
-        writes.append(Planned(target, schema_of(stored[name]), None))
+        stored[name], target = as_stored(item, target, staging.state)
+        writes.append(target)
     _write(staging, writes, stored)
 
 
@@ -297,10 +295,9 @@ def _check_named(rows: Mapping[str, Rows], others: Mapping[str, Any], argument: 
         )
 
 
-def _write(staging: Staging, writes: Sequence[Planned], rows: Mapping[str, Rows]) -> None:
+def _write(staging: Staging, writes: Sequence[WriteRequest], rows: Mapping[str, Rows]) -> None:
     """Check all writes, then write their files."""
-    context = WriteContext(staging.history)
-    checked = check_writes(writes, staging.state, context)
+    checked = check_writes(writes, rows, staging.state)
     for write in checked:
         check_constraints(write.target.constraints, rows[write.target.dataset])
     for write in checked:

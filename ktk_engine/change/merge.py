@@ -12,11 +12,11 @@ from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage, condition_of, start_stage
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.check_columns import find_alike
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.types.check_columns import find_alike
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.identifier import find_name
@@ -26,7 +26,6 @@ from ktk_engine.write.build import build
 from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, names_of_columns, schema_of
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ class MergeBy:
 def merge(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: MergeBy,
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult:
     """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
 
@@ -66,8 +64,8 @@ def merge(
     from ktk_engine.spark.frames import persisted
     from ktk_engine.spark.session.session import dialect_of
 
-    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
-        new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult:
+        new, named = as_stored(new, replace(target, mode="files"), state)
         schema = schema_of(new)
         # The gate would say so, but looking for keys comes first, and Spark cannot choose them.
         if findings := [*find_duplicates(schema), *find_alike(schema)]:
@@ -79,8 +77,8 @@ def merge(
             check_unique(named, keys, known)
             if named.uuid not in state.datasets:
                 condition_of(by.predicates, named, schema_of(new), dialect)
-                return build(scanner.store, new, named, context, state=state)
-            stage = start_stage(new, named, state, context, scanner.footers)
+                return build(scanner.store, new, named, state)
+            stage = start_stage(new, named, state, scanner.footers)
             check_known(named, stage.base, known.unique_key)
             predicate = condition_of(by.predicates, named, stage.base.schema, dialect)
             change = replacement(stage, known, predicate)
@@ -93,7 +91,7 @@ def merge(
             updates = RowChanges(count - gone, updated=gone)
             return replace(done, changes=updates if by.strategy == "merge" else done.changes)
 
-    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write)
 
 
 def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
@@ -114,7 +112,7 @@ def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
     return replace(whole, updated=tuple(new), appends=False)
 
 
-def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
+def spelled_by(by: MergeBy, target: WriteRequest, columns: Sequence[str], state: State) -> MergeBy:
     """Spell the columns of a merge as the new rows do, and turn exclusions into columns to update.
 
     Raises a `ConfigurationError` for an unknown column, or without a key.
@@ -138,7 +136,7 @@ def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State
 
 
 def _spelled(
-    target: Target, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
+    target: WriteRequest, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
 ) -> tuple[str, ...]:
     found = {name: find_name(name, columns) for name in names}
     missing = [name for name in names if found[name] is None]
@@ -155,7 +153,7 @@ def _spelled(
     return tuple(dict.fromkeys(found[name] or name for name in names))
 
 
-def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+def check_known(target: WriteRequest, base: Snapshot, keys: Sequence[str]) -> None:
     """Refuse a key column that the table lacks: nothing could be found by it."""
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:
@@ -170,7 +168,7 @@ def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
         )
 
 
-def check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
+def check_unique(target: WriteRequest, keys: NewKeys, by: MergeBy) -> None:
     """Refuse two new rows of one key, between which a merge cannot choose."""
     if by.strategy != "merge":
         return

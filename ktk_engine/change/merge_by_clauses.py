@@ -14,7 +14,7 @@ from ktk_engine.change.stage import start_stage
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
@@ -23,7 +23,6 @@ from ktk_engine.sql.dialect import Dialect
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, names_of_columns
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -38,11 +37,10 @@ _TEXTS = (
 def merge_by_clauses(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: MergeBy,
     clauses: MergeClauses,
     predicates: tuple[str, ...] = (),
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Merge rows into a dataset in one commit; a dataset that does not exist yet is built.
 
@@ -50,13 +48,13 @@ def merge_by_clauses(
     nothing changes. For errors see `change_rows` and `merge`.
     """
 
-    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
-        new, named = as_stored(new, target, state, keeps_rows=True, elsewhere=context.elsewhere)
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult | None:
+        new, named = as_stored(new, replace(target, mode="files"), state)
         known = spelled_by(by, named, new.columns, state)
         with persisted(new) as new:
             if named.uuid not in state.datasets:
-                return build(scanner.store, new, named, context, state=state)
-            stage = start_stage(new, named, state, context, scanner.footers)
+                return build(scanner.store, new, named, state)
+            stage = start_stage(new, named, state, scanner.footers)
             check_known(named, stage.base, known.unique_key)
             columns = names_of_columns(stage.new)
             updated = [name for name in known.update_columns or columns if name in columns]
@@ -66,7 +64,7 @@ def merge_by_clauses(
             change = replace(clauses, **texts).change(known.unique_key, on, columns, updated)
             return change_in(stage, scanner, change, new)
 
-    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write)
 
 
 def _qualified(text: str, alias: str, schema: pa.Schema, dialect: Dialect) -> str:

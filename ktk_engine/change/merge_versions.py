@@ -28,7 +28,7 @@ from ktk_engine.errors import (
 from ktk_engine.formatting import counted
 from ktk_engine.gate.gate import validate_write
 from ktk_engine.gate.spelling import spelled, stored_names
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.key_conditions import counted_keys
@@ -53,8 +53,6 @@ from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.small_files import arrow_compares_unlike_spark
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
-from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -67,9 +65,8 @@ _SHOWN_COLUMNS = 6
 def check_source(
     store: ObjectStore,
     source: pa.Schema,
-    target: Target,
+    target: WriteRequest,
     by: Versions,
-    context: WriteContext = NO_CONTEXT,
 ) -> None:
     """Check a snapshot's query against the stored versions before they are compared.
 
@@ -79,30 +76,21 @@ def check_source(
     if target.uuid not in state.datasets:
         return
     known, datasets = state.snapshot(target.uuid).schema, state.snapshots_by_id()
-    names = stored_names(target, source.names, datasets, False, True)
+    target = replace(target, mode="files", full_refresh=False)
+    names = stored_names(target, source.names, datasets)
     given = [item.with_name(names.get(item.name, item.name)) for item in source]
     there = {item.name for item in given}
     versions = by.spelled(known.names).names
     own = [known.field(n) for n in versions if n in known.names and n not in there]
     schema = pa.schema([*given, *own])
-    target = spelled(target, schema.names)
-    validate_write(
-        target,
-        schema,
-        datasets,
-        False,
-        context.built_by,
-        keeps_rows=True,
-        elsewhere=context.elsewhere,
-    )
+    validate_write(spelled(target, schema.names), schema, state)
 
 
 def build_versions(
     store: ObjectStore,
     frame: DataFrame,
-    target: Target,
+    target: WriteRequest,
     by: Versions,
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult:
     """Store the first version of each row in a dataset that does not exist yet.
 
@@ -117,15 +105,14 @@ def build_versions(
         )
     with persisted(frame) as frame:
         _check_unique(target, frame, find_keys(frame, (by.scd_id,)), by)
-        return build(store, frame, target, context, state=state)
+        return build(store, frame, target, state)
 
 
 def merge_versions(
     scanner: Scanner,
     changes: Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     by: Versions,
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Close versions that no longer hold and add those that do; gives None if nothing changes.
 
@@ -134,7 +121,7 @@ def merge_versions(
     deletions do. Raises a `DataError` if versions are ambiguous; for other errors see `build`.
     """
 
-    def write(state: State, rows: DataFrame, context: WriteContext) -> WriteResult | None:
+    def write(state: State, rows: DataFrame, target: WriteRequest) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
@@ -143,12 +130,12 @@ def merge_versions(
         base = state.snapshot(target.uuid)
         versions = by.spelled(base.schema.names)
         _check_known(target, base, versions)
-        rows, named = as_stored(rows, target, state, keeps_rows=True, elsewhere=context.elsewhere)
+        rows, named = as_stored(rows, replace(target, mode="files"), state)
         with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
-            stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
+            stage = start_stage(new_versions(staged), named, state, scanner.footers)
             return _merge_into(stage, scanner, versions, staged)
 
-    return retry_write_on_conflict(scanner.store, target, changes, write, context)
+    return retry_write_on_conflict(scanner.store, target, changes, write)
 
 
 def _merge_into(
@@ -300,7 +287,7 @@ def _files_of(
     return stage.files(places if cells else [*conditions, *places]), found.row_count
 
 
-def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
+def _check_known(target: WriteRequest, base: Snapshot, by: Versions) -> None:
     missing = [name for name in (by.scd_id, *by.times) if name not in base.schema.names]
     if missing:
         raise ConfigurationError(
@@ -310,7 +297,7 @@ def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
         )
 
 
-def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
+def _check_unique(target: WriteRequest, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
     """Refuse rows with one unique key: their versions would have one id."""
     twice = keys.repeated()
     if twice is None:

@@ -12,10 +12,10 @@ from ktk_engine.change.by_arrow import ByArrow, NotByArrowError, Reason, accepte
 from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage
 from ktk_engine.errors import DataError
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.messages import Message
 from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.new_keys import find_keys
-from ktk_engine.write.write_mode import Conditions
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:

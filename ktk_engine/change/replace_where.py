@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ktk_engine.change.predicates import RowFilter
@@ -12,7 +13,7 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
@@ -23,7 +24,6 @@ from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import Source, retry_write_on_conflict, source_of
 from ktk_engine.write.rows import as_stored, schema_of
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 def replace_where(
     scanner: Scanner,
     rows: DataFrame | Source[DataFrame],
-    target: Target,
+    target: WriteRequest,
     where: RowFilter,
-    context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Replace the rows that a predicate covers by new ones; gives None if there are neither.
 
@@ -43,21 +42,14 @@ def replace_where(
     dataset is built and the predicate is meant for later runs. Otherwise, or if a new row repeats
     the cell of a row that stays, it raises a `DataError`; for other errors see `build`.
     """
-    full_refresh = context.full_refresh
+    target = replace(target, mode=None if target.full_refresh else "files")
 
-    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
-        new, named = as_stored(
-            new,
-            target,
-            state,
-            keeps_rows=True,
-            full_refresh=full_refresh,
-            elsewhere=context.elsewhere,
-        )
+    def write(state: State, new: DataFrame, target: WriteRequest) -> WriteResult | None:
+        new, named = as_stored(new, target, state)
         dialect = dialect_of(scanner.session)
         with persisted(new) as new:
-            if named.uuid in state.datasets and not full_refresh:
-                stage = start_stage(new, named, state, context, scanner.footers)
+            if named.uuid in state.datasets and not named.full_refresh:
+                stage = start_stage(new, named, state, scanner.footers)
                 condition = condition_of(where, named, stage.base.schema, dialect)
                 _check_covered(named, stage.new, condition, where)
                 change, count = Replacement(where=condition), count_rows(stage.new)
@@ -68,12 +60,14 @@ def replace_where(
             condition = condition_of(where, named, schema_of(new), dialect)
             if where.holds_from_the_start:
                 _check_covered(named, new, condition, where)
-            return build(scanner.store, new, named, context, state=state)
+            return build(scanner.store, new, named, state)
 
-    return retry_write_on_conflict(scanner.store, target, source_of(rows), write, context)
+    return retry_write_on_conflict(scanner.store, target, source_of(rows), write)
 
 
-def _check_covered(target: Target, new: DataFrame, where: Condition, given: RowFilter) -> None:
+def _check_covered(
+    target: WriteRequest, new: DataFrame, where: Condition, given: RowFilter
+) -> None:
     """Refuse new rows for which the predicate is not true."""
     lacking = sorted(where.columns - set(new.columns))
     if lacking:

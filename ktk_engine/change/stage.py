@@ -13,7 +13,8 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.gate import ValidatedWrite
+from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -25,7 +26,7 @@ from ktk_engine.types.mismatch import wider
 from ktk_engine.types.type_class import class_name, plain_type
 from ktk_engine.write.affected_files import affected_files, cell_columns, goes_whole
 from ktk_engine.write.build import write_rows
-from ktk_engine.write.checked_write import CheckedWrite, check_write
+from ktk_engine.write.check_write import check_write
 from ktk_engine.write.rows import (
     ArrowRows,
     Rows,
@@ -36,8 +37,6 @@ from ktk_engine.write.rows import (
 )
 from ktk_engine.write.small_files import types_in_spark
 from ktk_engine.write.staging import Staging, staged
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import Conditions, WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
@@ -45,13 +44,13 @@ from ktk_engine.write.write_result import RowChanges, WriteResult
 class Stage:
     """A dataset as a change finds it, and the new rows."""
 
-    write: CheckedWrite  # as the gate let the new rows pass
+    write: ValidatedWrite  # as the gate let the new rows pass
     base: Snapshot
     new: Rows  # with the stored columns; none where rows only go
     footers: FooterCache
 
     @property
-    def target(self) -> Target:
+    def target(self) -> WriteRequest:
         """The dataset and its layout."""
         return self.write.target
 
@@ -63,7 +62,7 @@ class Stage:
     @property
     def kept(self) -> tuple[str, ...]:
         """The old columns that stay stored."""
-        committed = self.write.gate.committed.names
+        committed = self.write.committed.names
         return tuple(name for name in self.base.schema.names if name in committed)
 
     @property
@@ -76,7 +75,7 @@ class Stage:
         """Whether a commit without rows would still change columns, indexes or properties."""
         own, new = self.base.schema.names, names_of_columns(self.new)
         indices = {name for name in self.base.with_index if name in new}
-        same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
+        same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.indexes)
         known = self.base.metadata
         noted = all(key in known and known[key] == v for key, v in self.target.metadata.items())
         return not (same and noted)
@@ -165,42 +164,41 @@ class Stage:
         Raises a `CommitConflictError` if another run has changed it.
         """
         write, uuid = self.write, self.target.uuid
-        with staged(write.state, f"change {uuid}", write.history) as staging:
-            staging.transaction.depends_on(write.reads)
+        with staged(write.state, f"change {uuid}", write.target.history) as staging:
+            staging.transaction.depends_on(write.target.reads)
             for conditions in looked_at:
                 staging.looked_at(uuid, conditions)
 
     def _replacing(
         self, types: pa.Schema, touched: pa.Table, reads: tuple[Conditions, ...]
-    ) -> CheckedWrite:
+    ) -> ValidatedWrite:
         # The configuration cannot name a column that the model lacks: its index stays with it.
         stays = set(self.kept) - set(names_of_columns(self.new))
         others = [name for name in self.base.with_index if name in stays]
-        target = replace(self.target, indexes=(*self.target.indexes, *others))
-        return replace(
-            self.write,
-            target=target,
-            mode=WriteMode("files", touched, reads),
-            gate=self.write.gate.of_rows(target, types),
+        target = replace(
+            self.target,
+            indexes=(*self.target.indexes, *others),
+            mode="files",
+            replaced=touched,
+            looked_for=reads,
         )
+        return replace(self.write, target=target).of_rows(types)
 
 
-def start_stage(
-    rows: Rows, target: Target, state: State, context: WriteContext, footers: FooterCache
-) -> Stage:
+def start_stage(rows: Rows, target: WriteRequest, state: State, footers: FooterCache) -> Stage:
     """Check the new rows' columns against the dataset.
 
     Raises a `ConfigurationError` for another layout, and a `TypeClassError` for columns that break
     the rules of type classes.
     """
-    write = check_write(schema_of(rows), target, state, WriteMode("files"), context)
+    write = check_write(schema_of(rows), replace(target, mode="files"), state)
     given = names_of_columns(rows)
-    new = selected(rows, [name for name in write.gate.committed.names if name in given])
+    new = selected(rows, [name for name in write.committed.names if name in given])
     return Stage(write, state.snapshot(target.uuid), new, footers)
 
 
 def condition_of(
-    where: RowFilter, target: Target, schema: pa.Schema, dialect: Dialect
+    where: RowFilter, target: WriteRequest, schema: pa.Schema, dialect: Dialect
 ) -> Condition:
     """A filter as a condition on the columns of a dataset; see `RowFilter`."""
     try:

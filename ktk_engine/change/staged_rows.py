@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,17 +15,16 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.to_container import to_container
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.staging import Staging
-from ktk_engine.write.write_context import WriteContext
 
 
 def merge_table(
-    staging: Staging, target: Target, rows: pa.Table, key: Sequence[str], known: MetadataCache
+    staging: Staging, target: WriteRequest, rows: pa.Table, key: Sequence[str], known: MetadataCache
 ) -> None:
     """Replace the rows of an existing table with the new rows' keys, and add the others.
 
@@ -32,11 +32,11 @@ def merge_table(
     and a `ConfigurationError` if a key column is missing or of an invalid class, or the table has
     constraints. For other errors see `build`.
     """
-    state, context = staging.state, WriteContext(staging.history)
-    named, target = as_stored(rows, target, state, keeps_rows=True)
+    state = staging.state
+    named, target = as_stored(rows, replace(target, mode="files"), state)
     assert isinstance(named, pa.Table)
     by = spelled_by(MergeBy(tuple(key)), target, named.column_names, state)
-    stage = start_stage(named, target, state, context, known.footers)
+    stage = start_stage(named, target, state, known.footers)
     check_known(target, stage.base, by.unique_key)
     try:
         check_exact(stage.base.schema, by.unique_key)
@@ -62,8 +62,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
         staging.looked_at(uuid, conditions)
         return
     nothing = stored_schema(state.store, known.footers, base, files).empty_table()
-    context = WriteContext(staging.history)
-    stage = start_stage(nothing, Target.of(base), state, context, known.footers)
+    stage = start_stage(nothing, WriteRequest.of(base), state, known.footers)
     _replace(staging, stage, Replacement(where=condition), files, conditions)
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.spark.client.classic import end_jvm
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
@@ -37,8 +37,8 @@ def record(archive: Path) -> None:
         session = SqlSession(
             new_session(spark), lambda name: store if name == "an" else None, make_scratch_folder()
         )
-        build(store, session.sql(_SEED), Target("seed", "seed", "c", ("id",), ("part",)))
-        build(store, session.sql(_ENRICHMENT), Target("more", "enrichment", "c", ("id",)))
+        build(store, session.sql(_SEED), WriteRequest("seed", "seed", "c", ("id",), ("part",)))
+        build(store, session.sql(_ENRICHMENT), WriteRequest("more", "enrichment", "c", ("id",)))
         store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
         session.sql(_QUESTION).collect()
     sys.exit(end_jvm(spark))

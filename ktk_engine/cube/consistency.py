@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
-from ktk_engine.cube.discovery import find_seed, visible_columns
+from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.messages import Message, Remedy, joined
@@ -27,7 +27,6 @@ def check_cube(
     is checked. Raises a `ConsistencyError` with a line per violation.
     """
     problems: list[str] = []
-    find_seed(prefix, datasets)
     shared = _shared_columns(datasets, specification)
     problems += _payload_owned_twice(datasets, shared)
     problems += _shared_column_classes(datasets, shared)

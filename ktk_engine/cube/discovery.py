@@ -44,8 +44,8 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
     columns. Raises a `ConsistencyError` if there is not exactly one seed dataset, or if it does not
     name its dimension columns or lacks them.
     """
-    seed = find_seed(prefix, datasets)
-    if seed is None:
+    found = find_cube(prefix, datasets)
+    if found is None:
         raise ConsistencyError(
             Message(
                 f"Cube {prefix} has no seed dataset yet",
@@ -53,6 +53,17 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
                 Remedy("build_seed", name=prefix),
             )
         )
+    return found
+
+
+def find_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpecification | None:
+    """Recover the specification of a stored cube; None for a table, and without a seed dataset.
+
+    Raises what `discover_cube` raises otherwise.
+    """
+    seed = find_seed(prefix, datasets) if prefix else None
+    if seed is None:
+        return None
     metadata = datasets[seed].metadata
     dimensions = cube_value(metadata, DIMENSION_COLUMNS)
     if not dimensions:

@@ -11,12 +11,12 @@ from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.sorted_batches import sorted_batches
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import WriteReport, make_report
+from ktk_engine.files.written_files import WrittenFiles, written_files
 from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.type_class import plain_type
 
 
-def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteReport:
+def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WrittenFiles:
     """Write rows with the same checks and files as `write_frame`, as one task.
 
     Columns are those of `job.schema`, in any order. The rows of a reader need not fit into memory.
@@ -28,7 +28,7 @@ def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteRe
     # Closed at once also after an error, which keeps a generator in its traceback.
     with closing(sorted_batches(batches, job.sorting, job.sort_bytes)) as ordered:
         found = list(write_files(ordered, job, 0))
-    return make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job)
+    return written_files(pa.Table.from_batches(found, REPORT_SCHEMA), job)
 
 
 def _batches(rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

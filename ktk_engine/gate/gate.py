@@ -10,15 +10,16 @@ import pyarrow as pa
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.cube.dataset_uuid import split_uuid
-from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
+from ktk_engine.cube.discovery import find_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
+from ktk_engine.gate.check_columns import check_columns, unless_found
 from ktk_engine.gate.spelling import spelled_keys
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
+from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_found
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
@@ -35,8 +36,10 @@ _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 @dataclass(frozen=True)
 class ValidatedWrite:
-    """A validated write."""
+    """A write that has passed every check that needs no rows."""
 
+    target: WriteRequest
+    state: State  # what the rows were computed from; its store is written to
     physical: pa.Schema  # the types in files; payload keeps the model's width
     committed: pa.Schema  # the schema after the write, in normal form
     indexes: tuple[str, ...]  # columns with a secondary index
@@ -45,13 +48,20 @@ class ValidatedWrite:
     candidate: Snapshot = field(compare=False)  # the dataset after the write, without files
     leaving: tuple[str, ...] = ()  # enrichments that leave the cube in the same commit
     notes: tuple[str, ...] = ()  # accepted deviations, for the user
+    claimed: str = ""  # whose dataset is taken over, as a note; else empty
 
-    def of_rows(self, target: Target, rows: pa.Schema) -> ValidatedWrite:
+    @property
+    def base(self) -> Snapshot | None:
+        """The dataset that rows are added to; None if it is rebuilt."""
+        return self.state.snapshot(self.target.uuid) if self.target.mode else None
+
+    def of_rows(self, rows: pa.Schema) -> ValidatedWrite:
         """Validate rows that include the dataset's old ones.
 
         All their columns are committed, so only the contract is left to check: it allows no old
         column that the model lacks.
         """
+        target = self.target
         model, findings = apply_declared(rows, target.declared, contract=target.contract)
         if findings:
             raise_findings(findings, f"dataset {target.uuid}", len(rows.names))
@@ -68,30 +78,24 @@ class ValidatedWrite:
 
 
 def validate_write(
-    target: Target,
+    target: WriteRequest,
     model: pa.Schema,
-    datasets: Mapping[str, Snapshot],
-    full_refresh: bool = False,
-    built_by: Mapping[str, str] | None = None,
-    keeps_rows: bool = False,
-    elsewhere: Mapping[str, Snapshot] | None = None,
+    state: State,
+    datasets: Mapping[str, Snapshot] | None = None,
 ) -> ValidatedWrite:
     """Check a model's schema against its declaration, dataset, cube and roles; runs no Spark job.
 
-    `datasets` are the committed ones of the scope. With `full_refresh` only the others bind the
-    write; with `keeps_rows` the own one binds plain tables too. `built_by` maps datasets to dbt
-    models, for the advice on columns of others. Datasets `elsewhere` are in other stores: they
+    `datasets` are those of the scope that bind the write, by id: by default all of the state. In a
+    full refresh only the others do, and a plain table only if it keeps rows. Datasets elsewhere
     bind, and never leave the cube. Raises a `TypeClassError` with all findings, a
     `ConfigurationError` if a configured column is missing, or a `ConsistencyError` if the cube's
     datasets would not fit together.
     """
     check_configured(target, model)
-    elsewhere = elsewhere or {}
-    datasets = {**elsewhere, **datasets}
+    datasets = state.snapshots_by_id() if datasets is None else datasets
+    datasets = {**target.elsewhere, **datasets}
     _check_one_seed(target, datasets)
-    checked = _check(
-        target, model, datasets, full_refresh, built_by, keeps_rows, frozenset(elsewhere)
-    )
+    checked = _check(target, model, datasets)
     if checked.findings:
         raise_findings(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
@@ -113,7 +117,15 @@ def validate_write(
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
     indexes = tuple(sorted(candidate.with_index))
     return ValidatedWrite(
-        model, schema, indexes, specification, candidate, checked.leaving, checked.notes
+        target,
+        state,
+        model,
+        schema,
+        indexes,
+        specification,
+        candidate,
+        checked.leaving,
+        checked.notes,
     )
 
 
@@ -139,7 +151,7 @@ class _Checked:
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def remark(self, target: Target) -> Message:
+    def remark(self, target: WriteRequest) -> Message:
         """What follows the table of findings."""
         lines: list[object] = []
         if any(finding.rule == "class" for finding in self.findings):
@@ -149,30 +161,27 @@ class _Checked:
         return joined("\n", lines)
 
 
-def _check(
-    target: Target,
-    model: pa.Schema,
-    datasets: Mapping[str, Snapshot],
-    full_refresh: bool,
-    built_by: Mapping[str, str] | None,
-    keeps_rows: bool,
-    elsewhere: frozenset[str],
-) -> _Checked:
+def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapshot]) -> _Checked:
     """Check the columns by themselves, and then with the cube's other datasets."""
     own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
-    bound = own is not None and (target.role != "table" or keeps_rows) and not full_refresh
+    full_refresh, elsewhere = target.full_refresh, target.elsewhere
     shared = _shared_columns(target, others)
-    rules = _column_rules(target, model, others, shared, own if bound else None, keeps_rows)
-    columns = check_columns(model, rules)
+    fields = [
+        item.schema.field(place)
+        for item in others.values()
+        for name in shared
+        if (place := item.schema.get_field_index(name)) >= 0
+    ]
+    columns = check_columns(target, model, fields, own.schema if own and target.is_bound else None)
     model, committed, notes = columns.model, columns.committed, columns.notes
     findings = _with_fix_of_layout(target, own, columns.findings)
     if not columns.storable:
         return _Checked(model, committed, tuple(findings))
     broken = _broken(target, model, others, own)
-    may_leave = target.cascade and full_refresh and not elsewhere & set(broken)
+    may_leave = target.cascade and full_refresh and not elsewhere.keys() & broken
     leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
-    fix = _owner_fix(target.cube, target.dataset, built_by, elsewhere)
+    fix = _owner_fix(target)
     found = check_shared(target.dataset, model, schemas, shared, fix)
     owned = {item.column for item in found if item.rule == "owner"}
     findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
@@ -185,36 +194,8 @@ def _check(
     return _Checked(model, committed, tuple(findings), text, leaving, notes)
 
 
-def _column_rules(
-    target: Target,
-    model: pa.Schema,
-    others: Mapping[str, Snapshot],
-    shared: Collection[str],
-    own: Snapshot | None,
-    keeps_rows: bool,
-) -> ColumnRules:
-    """The rules for a target's columns, given the datasets that bind it."""
-    return ColumnRules(
-        dimension_columns=target.dimension_columns,
-        partition_by=target.partition_by,
-        indexes=target.indexes,
-        hidden=frozenset(name for name in model.names if target.cube and is_hidden(name)),
-        declared=target.declared,
-        contract=target.contract,
-        shared=[
-            item.schema.field(place)
-            for item in others.values()
-            for name in shared
-            if (place := item.schema.get_field_index(name)) >= 0
-        ],
-        committed=own.schema if own is not None else None,
-        on_schema_change=target.on_schema_change,
-        keeps_rows=keeps_rows,
-    )
-
-
 def _remaining(
-    target: Target, datasets: Mapping[str, Snapshot], leaving: Collection[str]
+    target: WriteRequest, datasets: Mapping[str, Snapshot], leaving: Collection[str]
 ) -> dict[str, Snapshot]:
     """The cube's other datasets that stay in it."""
     return {
@@ -225,33 +206,26 @@ def _remaining(
 
 
 def _broken(
-    target: Target, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
+    target: WriteRequest, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
 ) -> dict[str, tuple[str, ...]]:
     """The enrichments that a new seed dataset breaks."""
     if target.role != "seed":
         return {}
-    candidate = _candidate(target, model)
-    specification = discover_cube(target.cube, {target.dataset: candidate})
-    return broken_enrichments(model, specification, others, own)
+    return broken_enrichments(model, target.specification, others, own)
 
 
-@dataclass(frozen=True)
-class CubeCheck:
-    """Checks the snapshots of a scope as they will be after a commit."""
+def check_scope(snapshots: Mapping[str, Snapshot]) -> None:
+    """Check the snapshots of a scope, by uuid, as they will be after a commit.
 
-    cube: str  # empty for a plain table, which needs no check
-
-    def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Raise a `ConsistencyError` if snapshots, by uuid, do not fit together."""
-        if not self.cube:
-            return
+    A plain table needs none. Raises a `ConsistencyError` if those of a cube do not fit together.
+    """
+    cube = next((split_uuid(uuid)[0] for uuid in snapshots), "")
+    if cube:
         datasets = {split_uuid(uuid)[1]: item for uuid, item in snapshots.items()}
-        seed = find_seed(self.cube, datasets)
-        specification = discover_cube(self.cube, datasets) if seed else None
-        check_cube(self.cube, datasets, specification)
+        check_cube(cube, datasets, find_cube(cube, datasets))
 
 
-def check_configured(target: Target, model: pa.Schema) -> None:
+def check_configured(target: WriteRequest, model: pa.Schema) -> None:
     """Raise a `ConfigurationError` if a configured column is not in the model.
 
     If the YAML declares the column, it is a `TypeClassError` with everything that contradicts it.
@@ -272,7 +246,7 @@ def check_configured(target: Target, model: pa.Schema) -> None:
         )
 
 
-def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
+def _check_declared(target: WriteRequest, model: pa.Schema, missing: str) -> None:
     """Explain a missing column by the YAML's declarations, with their other contradictions."""
     _, findings = apply_declared(model, target.declared, contract=target.contract)
     if any(finding.column == missing for finding in findings):
@@ -280,7 +254,7 @@ def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
 
 
 def _with_fix_of_layout(
-    target: Target, own: Snapshot | None, findings: Iterable[Finding]
+    target: WriteRequest, own: Snapshot | None, findings: Iterable[Finding]
 ) -> list[Finding]:
     """Replace the fix for missing partition or dimension columns, which cannot be null."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
@@ -293,7 +267,7 @@ def _with_fix_of_layout(
     ]
 
 
-def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:
+def _shared_columns(target: WriteRequest, others: Mapping[str, Snapshot]) -> frozenset[str]:
     """Dimension and partition columns, which several datasets may have."""
     shared = set(target.dimension_columns) | set(target.partition_by)
     for item in others.values():
@@ -302,7 +276,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
     return frozenset(shared)
 
 
-def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
+def _candidate(target: WriteRequest, schema: pa.Schema) -> Snapshot:
     """The dataset after the write, without files."""
     indexes = set(target.indexes) - set(target.partition_by)
     if target.role == "seed":
@@ -324,21 +298,17 @@ def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
 
 
 def _specification(
-    target: Target, candidate: Snapshot, others: Mapping[str, Snapshot]
+    target: WriteRequest, candidate: Snapshot, others: Mapping[str, Snapshot]
 ) -> CubeSpecification | None:
-    if not target.cube:
-        return None
-    datasets = {**others, target.dataset: candidate}
-    if find_seed(target.cube, datasets) is None:
-        return None
-    return discover_cube(target.cube, datasets)
+    return find_cube(target.cube, {**others, target.dataset: candidate})
 
 
-def _check_one_seed(target: Target, datasets: Mapping[str, Snapshot]) -> None:
+def _check_one_seed(target: WriteRequest, datasets: Mapping[str, Snapshot]) -> None:
     """Refuse a second seed dataset before its columns are compared, which would only confuse."""
     if target.role != "seed":
         return
-    known = find_seed(target.cube, _remaining(target, datasets, ()))
+    remaining = _remaining(target, datasets, ())
+    known = next((name for name, item in remaining.items() if item.is_seed), None)
     if known is not None:
         problem = WriteProblem(
             f"Cube {target.cube} has the seed dataset {known}, and a cube has only one.",
@@ -352,23 +322,17 @@ def _check_one_seed(target: Target, datasets: Mapping[str, Snapshot]) -> None:
 
 
 def _owner_fix(
-    cube: str,
-    dataset: str,
-    built_by: Mapping[str, str] | None,
-    elsewhere: Collection[str] = (),
+    target: WriteRequest,
 ) -> Callable[[str, str], Remedy] | None:
-    """Make a function of owner and column that gives the fix; None keeps the general one.
-
-    `built_by` maps datasets to the nodes that build them, None if that is unknown. Datasets
-    `elsewhere` are in other stores and stay as they are.
-    """
+    """Make a function of owner and column that gives the fix; None keeps the general one."""
+    built_by, dataset = target.built_by, target.dataset
     if built_by is None:
         return None
 
     def fix(owner: str, column: str) -> Remedy:
-        names = {"name": cube, "owner": owner, "dataset": dataset, "column": column}
+        names = {"name": target.cube, "owner": owner, "dataset": dataset, "column": column}
         builder = built_by.get(owner)
-        if owner in elsewhere:
+        if owner in target.elsewhere:
             return Remedy("move_column_from_elsewhere", select=builder or owner, **names)
         if builder is None:
             return Remedy("take_owner_out", **names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktk_engine.catalog.catalog import relation_name
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.owner import Owner
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State
@@ -13,21 +13,21 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 
 
-def check_ownership(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+def check_ownership(target: WriteRequest, state: State) -> str:
     """Check that a write may change its existing dataset; returns a note for the user, or "".
 
     Only the node that built a cube's dataset may replace its rows. A plain table is replaced like
     any table by `create or replace`. Raises a `ConsistencyError` that names both nodes, or a
     `ConfigurationError` for another layout.
     """
-    said = check_builder(target, state, keeps_rows, full_refresh)
+    said = check_builder(target, state)
     exists = target.uuid in state.datasets and not state.datasets[target.uuid].problem
-    if exists and not full_refresh and (keeps_rows or target.cube):
+    if exists and target.is_bound:
         _check_layout(target, state.snapshot(target.uuid))
     return said
 
 
-def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+def check_builder(target: WriteRequest, state: State) -> str:
     """Check that a dbt node may replace the rows of a dataset; see `check_ownership`."""
     item, owner = state.datasets.get(target.uuid), target.owner
     if item is None or item.problem or owner is None or not target.cube:
@@ -35,20 +35,20 @@ def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: 
     found = builder_of(state, target.uuid)
     if found is None:
         is_empty = item.entry is not None and not item.foreign and item.entry.rows == 0
-        if not (keeps_rows or full_refresh or is_empty):
+        if not (target.mode or target.full_refresh or is_empty):
             raise ConsistencyError(_unowned(target, owner))
         return ""
     if not owner.is_successor_of(found):
         raise ConsistencyError(_of_other_owner(target, owner, found))
     name = relation_name(target.uuid, item.entry)
-    if keeps_rows and target.relation not in ("", name) and not full_refresh:
+    if target.mode and target.relation not in ("", name) and not target.full_refresh:
         raise ConsistencyError(_renamed(target, name))
     if found == owner.builder:
         return ""
     return f"takes over {target.uuid} from {found}, which the project no longer has"
 
 
-def _unowned(target: Target, owner: Owner) -> Message:
+def _unowned(target: WriteRequest, owner: Owner) -> Message:
     return Message(
         f"Dataset {target.uuid} holds rows that no project built (another program, Python or a "
         f"statement did), and {owner} would replace them. Nothing was written. ",
@@ -56,7 +56,7 @@ def _unowned(target: Target, owner: Owner) -> Message:
     )
 
 
-def _of_other_owner(target: Target, owner: Owner, found: DbtNode) -> Message:
+def _of_other_owner(target: WriteRequest, owner: Owner, found: DbtNode) -> Message:
     return Message(
         f"Dataset {target.uuid} is built by {found}, and {owner} would write to it. Nothing was "
         "written. ",
@@ -66,7 +66,7 @@ def _of_other_owner(target: Target, owner: Owner, found: DbtNode) -> Message:
     )
 
 
-def _renamed(target: Target, name: str) -> Message:
+def _renamed(target: WriteRequest, name: str) -> Message:
     kind = "keep_name_of_snapshot" if target.keeps_versions else "keep_name"
     return Message(
         f"SQL knows dataset {target.uuid} as {name}, and it would now become {target.relation}: "
@@ -75,7 +75,7 @@ def _renamed(target: Target, name: str) -> Message:
     )
 
 
-def _check_layout(target: Target, base: Snapshot) -> None:
+def _check_layout(target: WriteRequest, base: Snapshot) -> None:
     """Raise a `ConfigurationError` that names what differs in layout or role.
 
     A full refresh changes the layout.
@@ -101,7 +101,7 @@ def _check_layout(target: Target, base: Snapshot) -> None:
     )
 
 
-def _fix(target: Target) -> Remedy:
+def _fix(target: WriteRequest) -> Remedy:
     """How to change the layout, which rewrites all rows."""
     if target.keeps_versions:
         kind = "lay_out_snapshot" if target.cube else "lay_out_snapshot_table"
@@ -111,7 +111,7 @@ def _fix(target: Target) -> Remedy:
     return Remedy("lay_out" if target.cube else "lay_out_table", name=target.dataset)
 
 
-def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
+def _dimensions(target: WriteRequest, base: Snapshot) -> tuple[str, ...]:
     """The dataset's dimension columns; in one of Kartothek's, the order is undefined."""
     known = base.dimension_columns
     if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier, find_names, name_finder
 
@@ -19,11 +19,9 @@ _T = TypeVar("_T")
 
 
 def stored_names(
-    target: Target,
+    target: WriteRequest,
     columns: Sequence[str],
     datasets: Mapping[str, Snapshot],
-    full_refresh: bool,
-    keeps_rows: bool,
 ) -> dict[str, str]:
     """Map columns to their stored names, where only their case differs.
 
@@ -37,14 +35,14 @@ def stored_names(
             shared = (*(cube_value(item.metadata, DIMENSION_COLUMNS) or ()), *item.partition_keys)
             known |= {Identifier(name): name for name in shared}
     own = datasets.get(target.dataset)
-    if own is not None and not full_refresh and (target.cube or keeps_rows):
+    if own is not None and target.is_bound:
         known |= {Identifier(name): name for name in own.schema.names if name not in given}
         known |= {Identifier(name): name for name in own.schema.names if name in given}
     found = {name: known.get(Identifier(name), name) for name in columns}
     return {name: there for name, there in found.items() if there not in given}
 
 
-def spelled(target: Target, columns: Sequence[str]) -> Target:
+def spelled(target: WriteRequest, columns: Sequence[str]) -> WriteRequest:
     """Give a target whose column names are spelled as these; unknown ones stay for later checks."""
 
     def names(given: Sequence[str]) -> tuple[str, ...]:

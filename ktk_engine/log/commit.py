@@ -6,9 +6,10 @@ See docs/design/files-and-commits.md, Order of a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from ktk_engine.errors import (
@@ -38,7 +39,7 @@ from ktk_engine.log.entry import (
     render_entry,
 )
 from ktk_engine.log.foreign import verify_document
-from ktk_engine.log.new_snapshots import NewSnapshots
+from ktk_engine.log.new_snapshots import store_snapshot
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
@@ -208,14 +209,14 @@ def _prepare(
     changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
     _forget_earlier_lives(head, change_set)
     _claim_name(head, change_set)
-    stored = NewSnapshots(head, change_set.commit, attempt, written)
-    datasets, records = _adopt(head, change_set, after, stored)
+    store = partial(store_snapshot, head, change_set.commit, attempt, written)
+    datasets, records = _adopt(head, change_set, after, store)
     for change in change_set.changes:
         old, new = before.get(change.uuid), after.get(change.uuid)
         foreign = head.foreign_document(change.uuid)
         records[change.uuid] = change_record(change.operation, old, new, foreign)
         if change.rebase and new is not None:
-            entry, snapshot = stored.store(new, change.role)
+            entry, snapshot = store(new, change.role)
             datasets[change.uuid] = _named(entry, change)
             if not head.store.is_staged:
                 changed[change.uuid] = snapshot
@@ -268,7 +269,10 @@ def _forget_earlier_lives(head: State, change_set: ChangeSet) -> None:
 
 
 def _adopt(
-    head: State, change_set: ChangeSet, after: Mapping[str, Snapshot], stored: NewSnapshots
+    head: State,
+    change_set: ChangeSet,
+    after: Mapping[str, Snapshot],
+    store: Callable[[Snapshot, DatasetRole], tuple[DatasetEntry, Snapshot]],
 ) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
     """Entries of the datasets that stay; foreign ones get their first snapshot."""
     changed = {change.uuid for change in change_set.changes}
@@ -284,7 +288,7 @@ def _adopt(
                 datasets[uuid] = state.entry
             continue
         role = role_of(head.scope, after[uuid])
-        datasets[uuid], _ = stored.store(after[uuid], role)
+        datasets[uuid], _ = store(after[uuid], role)
         records[uuid] = ChangeRecord("adopt")
     return datasets, records
 

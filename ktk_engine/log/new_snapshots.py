@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
 from ktk_engine.log.entry import DatasetEntry, DatasetRole
 from ktk_engine.log.state import State
@@ -11,45 +9,55 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import write_snapshot
 
 
-@dataclass(frozen=True)
-class NewSnapshots:
-    """Stores the snapshots of one attempt at a commit."""
+def store_snapshot(
+    head: State,
+    commit: str,
+    attempt: int,
+    written: list[str],
+    snapshot: Snapshot,
+    role: DatasetRole,
+) -> tuple[DatasetEntry, Snapshot]:
+    """Store a snapshot for an attempt at a commit.
 
-    head: State  # what the commit is put on
-    commit: str  # its id
-    attempt: int  # how often another commit came first
-    written: list[str]  # receives the keys of what is written
+    Args:
+        head: what the commit is put on.
+        commit: its id.
+        attempt: how often another commit came first.
+        written: receives the keys of what is written.
+        snapshot: the snapshot.
+        role: what its dataset is.
 
-    def store(self, snapshot: Snapshot, role: DatasetRole) -> tuple[DatasetEntry, Snapshot]:
-        """Store a snapshot; returns its entry, and the snapshot as stored."""
-        head, uuid = self.head, snapshot.uuid
+    Returns:
+        Its entry, and the snapshot as stored.
+    """
+    uuid = snapshot.uuid
 
-        def key(number: int) -> str:
-            return head.scope.snapshot_key(self.commit, uuid, self.attempt, number)
+    def key(number: int) -> str:
+        return head.scope.snapshot_key(commit, uuid, attempt, number)
 
-        # Where commits race, merging would be repeated with each attempt, so it is left out.
-        merge = self.attempt == 0
-        snapshot, sha256, written = write_snapshot(head.store, key, snapshot, merge=merge)
-        self.written.extend(written)
-        known = head.datasets.get(uuid)
-        before = known.entry if known else None
-        entry = DatasetEntry(
-            snapshot=key(0),
-            version=head.version + 1,
-            commit=self.commit,
-            role=role,
-            rows=snapshot.rows,
-            files=snapshot.file_table.num_rows,
-            bytes=snapshot.bytes,
-            specified=_specified(head, snapshot) if role == "seed" else 0,
-            adopted=_adopted(head, uuid),
-            relation=before.relation if before else "",
-            node=before.node if before else "",
-            project=before.project if before else "",
-            snapshot_sha256=sha256,
-            segments=len(snapshot.segments) + _count_segments(snapshot),
-        )
-        return entry, snapshot
+    # Where commits race, merging would be repeated with each attempt, so it is left out.
+    merge = attempt == 0
+    snapshot, sha256, keys = write_snapshot(head.store, key, snapshot, merge=merge)
+    written.extend(keys)
+    known = head.datasets.get(uuid)
+    before = known.entry if known else None
+    entry = DatasetEntry(
+        snapshot=key(0),
+        version=head.version + 1,
+        commit=commit,
+        role=role,
+        rows=snapshot.rows,
+        files=snapshot.file_table.num_rows,
+        bytes=snapshot.bytes,
+        specified=_specified(head, snapshot) if role == "seed" else 0,
+        adopted=_adopted(head, uuid),
+        relation=before.relation if before else "",
+        node=before.node if before else "",
+        project=before.project if before else "",
+        snapshot_sha256=sha256,
+        segments=len(snapshot.segments) + _count_segments(snapshot),
+    )
+    return entry, snapshot
 
 
 def _count_segments(snapshot: Snapshot) -> int:

@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from ktk_engine.cube.discovery import discover_cube
+from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -99,6 +102,11 @@ class State:
     def snapshots_by_id(self) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets, by their names within the scope."""
         return {self.scope.dataset_id(uuid): item for uuid, item in self.snapshots().items()}
+
+    @cached_property
+    def cube(self) -> CubeSpecification:
+        """The cube's specification; raises a `ConsistencyError` as `discover_cube` does."""
+        return discover_cube(self.scope.name, self.snapshots_by_id())
 
     def snapshots_except(self, uuids: Collection[str]) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets but some, by uuid."""

@@ -5,15 +5,16 @@ See docs/design/files-and-commits.md, Transactions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ktk_engine.log.change.change_set import ChangeSet, Check, DatasetChange
 from ktk_engine.log.change.reads import NOTHING_READ, Choice, MayHold, Read, Reads, joined_reads
 from ktk_engine.log.commit import Committed, Publisher, check_commit, commit
 from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
@@ -24,8 +25,10 @@ from ktk_engine.snapshot.snapshot import Snapshot
 class ScopeTransaction:
     """Changes to one scope that become one commit, or none, each on top of those before.
 
-    `transaction` makes one. It is one attempt: to compute again takes another one. It is for one
-    thread.
+    A `with` block changes the scope and commits inside. At its end the commit's status decides
+    about the files, not the exception: without a commit they are removed. An error becomes a
+    `VersionGoneError` if a clean-up has removed what the changes were computed from. A transaction
+    is one attempt: to compute again takes another one. It is for one thread.
     """
 
     base: State  # what the changes are computed from
@@ -34,15 +37,24 @@ class ScopeTransaction:
     check: Check  # of the scope's snapshots as they will be
     publish: Publisher | None  # None: the caller publishes
     committed: Committed | None = None  # None before the commit, and where nothing changed
+    reads: Reads = NOTHING_READ
     _pending: PendingCommit = field(default_factory=PendingCommit)
     _folders: set[str] = field(default_factory=set)
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
-    _reads: Reads = NOTHING_READ
     _deleted: tuple[str, ...] = ()
     _tags: dict[str, int | None] = field(default_factory=dict)
     _is_exact: bool = False
-    _intent: ExitStack = field(default_factory=ExitStack)
+    _opened: ExitStack = field(default_factory=ExitStack)
     _is_announced: bool = False
+
+    def __enter__(self) -> ScopeTransaction:
+        """Begin to read what the changes are computed from."""
+        self._opened.enter_context(self.base.reading())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Remove the files of what was not committed, and take the announcement back."""
+        self._opened.__exit__(*error)
 
     @property
     def commit_id(self) -> str:
@@ -50,8 +62,16 @@ class ScopeTransaction:
         return self._pending.commit
 
     @property
+    def status(self) -> CommitStatus:
+        """What is known of the commit."""
+        return self._pending.status
+
+    @property
     def state(self) -> State:
         """The scope after the changes; its snapshots name files that are not committed yet."""
+        if not self._changes:
+            return self.base
+        self.announce()  # a change may write indexes
         staged: dict[str, Snapshot | None] = {}
         for uuid, change in self._changes.items():
             known = self.base.snapshot(uuid) if uuid in self.base.datasets else None
@@ -71,7 +91,7 @@ class ScopeTransaction:
             self._is_announced = True
             store, scope = self.base.store, self.base.scope
             intent = write_intent(store, scope, self._pending, self.operation, self._folders)
-            self._intent.enter_context(intent)
+            self._opened.enter_context(intent)
 
     def looked_at(self, uuid: str, may_hold: MayHold | None = None) -> None:
         """Let the commit depend on rows of a dataset, also where the verb leaves them alone.
@@ -91,11 +111,11 @@ class ScopeTransaction:
 
     def depends_on(self, reads: Reads) -> None:
         """Let the commit depend on what was read, of this scope or others."""
-        self._reads = joined_reads((self._reads, reads))
+        self.reads = joined_reads((self.reads, reads))
 
     def change(self, change: DatasetChange) -> None:
         """Add a change of a dataset, on top of earlier ones."""
-        self.announce(change.uuid)
+        self._folders.add(change.uuid)
         change = computed_once(change)
         known = self._changes.get(change.uuid)
         self._changes[change.uuid] = joined(known, change) if known else change
@@ -113,7 +133,7 @@ class ScopeTransaction:
         self._is_exact = True
 
     def checked(self) -> State:
-        """Find the head that the changes can be put on, without committing.
+        """Find the head that the changes can be put on, without committing; it is the new base.
 
         A verb with nothing to do ends with it, so that what it looked at still holds. Raises as
         `commit` does.
@@ -123,7 +143,8 @@ class ScopeTransaction:
             return self.base
         if isinstance(store, StagedStore):
             store.add(self.base.scope, StagedCommit(self.base.version, self.base, change_set))
-        return check_commit(self.base, change_set)
+        self.base = check_commit(self.base, change_set)
+        return self.base
 
     def commit(self, reason: str = "") -> Committed:
         """Commit, at most once; see `log.commit.commit`.
@@ -147,23 +168,5 @@ class ScopeTransaction:
             self._deleted,
             self._tags,
             self._is_exact,
-            self._reads,
+            self.reads,
         )
-
-
-@contextmanager
-def transaction(
-    state: State,
-    operation: str,
-    history: Mapping[str, str],
-    check: Check,
-    publish: Publisher | None,
-) -> Iterator[ScopeTransaction]:
-    """Let a block change a scope and `commit` inside; without a commit, its files are removed.
-
-    The commit's status decides about the files, not the exception. An error becomes a
-    `VersionGoneError` if a clean-up has removed what the changes were computed from.
-    """
-    made = ScopeTransaction(state, operation, history, check, publish)
-    with state.reading(), made._intent:
-        yield made

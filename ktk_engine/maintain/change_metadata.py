@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -37,8 +36,9 @@ def change_metadata(
             raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
         return replace(base, metadata=changed(base))
 
-    write = PendingCommit()
     change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
-    with write_intent(state.store, state.scope, write, f"{operation} on {uuid}"):
-        commit(state, ChangeSet(write, (change,), history=history or {}), publish)
+    verb = f"{operation} on {uuid}"
+    with ScopeTransaction(state, verb, history or {}, unchecked, publish) as changing:
+        changing.change(change)
+        changing.commit()
     return True

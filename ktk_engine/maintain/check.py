@@ -10,7 +10,7 @@ from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.errors import ConsistencyError, FormatError, KtkError
 from ktk_engine.format.dataset_key import TABLE
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import state_at, tags_of
@@ -181,6 +181,6 @@ def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[
     if state.scope.kind != "cube":
         return
     try:
-        CubeCheck(state.scope.name)(snapshots)
+        check_scope(snapshots)
     except ConsistencyError as error:
         yield Problem("", "", "", "", "", error.message)

@@ -21,8 +21,6 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.formatting import counted, size
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import (
     UNFINISHED_LIFETIME,
     Garbage,
@@ -31,10 +29,9 @@ from ktk_engine.log.garbage import (
     dataset_folders,
     find_garbage,
 )
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -137,11 +134,14 @@ def run_cleanup(
     version = 0
     keys = tuple(info.key for info in garbage.objects if info.key not in garbage.unnamed)
     if keys and not warning:
-        write = PendingCommit()
         check = _NothingNeeded(frozenset(keys))
-        change_set = ChangeSet(write, (), check, history or {}, deleted=keys)
-        with _room_for(store, keys), write_intent(store, scope, write, "cleanup"):
-            done = commit(garbage.state, change_set, publish)
+        state, said = garbage.state, history or {}
+        with (
+            _room_for(store, keys),
+            ScopeTransaction(state, "cleanup", said, check, publish) as changing,
+        ):
+            changing.delete(keys)
+            done = changing.commit()
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name deleted files
                 _delete_listed(store, keys, version)

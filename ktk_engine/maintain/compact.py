@@ -17,23 +17,22 @@ from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.physical_schemas import kept_types, stored_schema
 from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import WriteReport
+from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.formatting import counted, size
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
+from ktk_engine.gate.gate import check_scope
+from ktk_engine.gate.write_request import WriteRequest
+from ktk_engine.log.change.change_set import DatasetChange, Rebase
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
-from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.present_rows import in_types, present_batches
+from ktk_engine.write.rebase import rebased
 from ktk_engine.write.rows import Rows, write_parquet
-from ktk_engine.write.write_mode import WriteMode
 
 if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
@@ -77,20 +76,22 @@ def compact(
     partitions meanwhile, and a `LocalEngineError` if a piece does not fit into memory.
     """
     state, base = compaction.state, compaction.snapshot
-    store, write = state.store, PendingCommit()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
-    place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
-    doing = f"compact {base.uuid}"
-    with state.reading(), write_intent(store, state.scope, write, doing, [base.uuid]):
+    operation, said = f"compact {base.uuid}", history or {}
+    with ScopeTransaction(state, operation, said, check_scope, publish) as changing:
+        changing.announce(base.uuid)
+        commit_id = changing.commit_id
+        folder = state.scope.segment_folder(commit_id)
+        place = IndexPlace(state.store, base.uuid, commit_id, folder)
         merged = compact_indices(place, base, compaction.indices, compaction.files)
         role = role_of(state.scope, base)
 
         files, extend = compaction.files, None
         if files.num_rows:
-            job = _job(compaction, write.commit, compression, in_spark)
+            job = _job(compaction, commit_id, compression, in_spark)
             rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
             report = _written(rows, job)
-            extend = _extension(compaction, place, job, report)
+            extend = _extension(compaction, place, report)
             files = report.files
 
         def rebase(known: Snapshot | None, attempt: int) -> Snapshot:
@@ -102,10 +103,9 @@ def compact(
             return replace(found, file_table=found.files) if anew else found
 
         # Without other files it is compatible with any commit.
-        operation: Operation = "compact" if extend is not None else "index"
-        change = DatasetChange(base.uuid, operation, rebase, frozenset(), role)
-        check = CubeCheck(state.scope.cube)
-        done = commit(state, ChangeSet(write, (change,), check, history or {}), publish)
+        recorded: Operation = "compact" if extend is not None else "index"
+        changing.change(DatasetChange(base.uuid, recorded, rebase, frozenset(), role))
+        done = changing.commit()
     return Compacted(
         base.uuid,
         done.entry.version,
@@ -119,7 +119,7 @@ def compact(
     )
 
 
-def _written(rows: Rows, job: WriteJob) -> WriteReport:
+def _written(rows: Rows, job: WriteJob) -> WrittenFiles:
     report = write_parquet(rows, job)
     if report.findings:
         finding = report.findings[0]
@@ -187,17 +187,15 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
     )
 
 
-def _extension(
-    compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
-) -> AppendedFiles:
+def _extension(compaction: Compaction, place: IndexPlace, written: WrittenFiles) -> Rebase:
     """The change that replaces the old files by the new ones."""
     base = compaction.snapshot
     addition = Snapshot(
         uuid=base.uuid,
         schema=base.schema,
         partition_keys=base.partition_keys,
-        file_table=report.files,
-        physical_schemas=report.schemas,
+        file_table=written.files,
+        physical_schemas=written.schemas,
     )
-    mode = WriteMode("files", compaction.files, verb="compact")
-    return AppendedFiles(place, mode, base, addition, report)
+    target = WriteRequest(base.uuid, mode="files", replaced=compaction.files, verb="compact")
+    return rebased(target, base, addition, place, written)

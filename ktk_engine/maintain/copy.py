@@ -27,15 +27,14 @@ from ktk_engine.files.index_runs import new_segment_key
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
+from ktk_engine.gate.gate import check_scope
+from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
@@ -134,7 +133,7 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
         )
     copies = {new: source.snapshot(old) for old, new in plan.datasets.items()}
     others = target.snapshots_except(plan.replaced)
-    CubeCheck(target.scope.cube)({**others, **copies})
+    check_scope({**others, **copies})
 
 
 def run_copy(
@@ -147,29 +146,26 @@ def run_copy(
     `CommitConflictError` if another run changed the target meanwhile, and a `StoreError`; nothing
     is committed then.
     """
-    source, target, write = plan.source, plan.target, PendingCommit()
+    source, target = plan.source, plan.target
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
-    said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}
-    folders = tuple(plan.datasets.values())
-    with source.reading(), write_intent(store, scope, write, operation, folders):
+    said = history or {}
+    with source.reading(), ScopeTransaction(target, operation, said, check_scope, None) as changing:
+        changing.announce(*plan.datasets.values())
         done_files = count()
 
         def tell() -> None:
             progress(next(done_files) + 1, plan.files)
 
-        changes = tuple(
-            _change(plan, uuid, new, write.commit, tell) for uuid, new in plan.datasets.items()
-        )
-        # A renaming must not add what was not copied.
-        exact = plan.keeps_owner
-        change_set = ChangeSet(write, changes, CubeCheck(scope.cube), said, exact=exact)
-        done = commit(target, change_set, None)
+        for uuid, new in plan.datasets.items():
+            changing.change(_change(plan, uuid, new, changing.commit_id, tell))
+        if plan.keeps_owner:  # a renaming must not add what was not copied
+            changing.exact()
+        done = changing.commit(f"copied version {source.version} of {source.scope.name}")
         for uuid, new in plan.datasets.items():
             _copy_schema(source.store, store, source.snapshot(uuid), new)
-        warning = publish(done).warning
-    names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
-    return ChangeResult(scope.name, names, done.entry.version, warning)
+        changing.committed = publish(done)
+    return ChangeResult.of(changing)
 
 
 def _copy_schema(source: ObjectStore, target: ObjectStore, snapshot: Snapshot, new: str) -> None:

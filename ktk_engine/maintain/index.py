@@ -16,12 +16,11 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DatasetNo
 from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.gate.gate import check_scope
+from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
@@ -97,34 +96,22 @@ def plan_indexes(
 
 def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit what was planned; see `change_indexes`."""
-    state, scope, store = plan.state, plan.state.scope, plan.state.store
+    state, scope = plan.state, plan.state.scope
     if not plan.columns:
         return ChangeResult(scope.name, (), state.version)
-    write = PendingCommit()
-    changes = tuple(
-        DatasetChange(
-            uuid,
-            "index",
-            _Dropped(names) if plan.drop else _Indexed(_place(state, uuid, write), names),
-            frozenset(),
-            role_of(scope, state.snapshot(uuid)),
-        )
-        for uuid, names in plan.columns.items()
-    )
     verb = "drop index on" if plan.drop else "index"
     columns = dict.fromkeys(c for names in plan.columns.values() for c in names)
-    said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
-    change_set = ChangeSet(write, changes, CubeCheck(scope.cube), said)
-    operation = f"{verb} {', '.join(columns)} of {scope.name}"
-    with state.reading(), write_intent(store, scope, write, operation, tuple(plan.columns)):
-        done = commit(state, change_set, publish)
-    names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
-    return ChangeResult(scope.name, names, done.entry.version, done.warning)
-
-
-def _place(state: State, uuid: str, write: PendingCommit) -> IndexPlace:
-    folder = state.scope.segment_folder(write.commit)
-    return IndexPlace(state.store, uuid, write.commit, folder)
+    reason, said = f"{verb} {', '.join(columns)}", history or {}
+    operation = f"{reason} of {scope.name}"
+    with ScopeTransaction(state, operation, said, check_scope, publish) as changing:
+        commit_id = changing.commit_id
+        for uuid, names in plan.columns.items():
+            place = IndexPlace(state.store, uuid, commit_id, scope.segment_folder(commit_id))
+            rebase = _Dropped(names) if plan.drop else _Indexed(place, names)
+            role = role_of(scope, state.snapshot(uuid))
+            changing.change(DatasetChange(uuid, "index", rebase, frozenset(), role))
+        changing.commit(reason)
+    return ChangeResult.of(changing)
 
 
 def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) -> None:

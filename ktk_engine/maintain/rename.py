@@ -17,13 +17,12 @@ from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit, say_committed
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.log.version import tags_of
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
@@ -184,13 +183,13 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
             f"{state.scope.name} was changed meanwhile, at version {newest.version} of its log. It "
             "was not removed."
         )
-    roles = {uuid: role_of(state.scope, state.snapshot(uuid)) for uuid in state.datasets}
-    changes = tuple(DatasetChange(uuid, "remove", None, role=roles[uuid]) for uuid in roles)
-    write = PendingCommit()
-    with write_intent(state.store, state.scope, write, f"rename {state.scope.name}"):
-        return commit(
-            state, ChangeSet(write, changes, history=history, exact=True), publish
-        ).warning
+    operation = f"rename {state.scope.name}"
+    with ScopeTransaction(state, operation, history, unchecked, publish) as changing:
+        for uuid in state.datasets:
+            role = role_of(state.scope, state.snapshot(uuid))
+            changing.change(DatasetChange(uuid, "remove", None, role=role))
+        changing.exact()
+        return changing.commit().warning
 
 
 def _take_back(plan: RenamePlan) -> str:

@@ -216,7 +216,7 @@ def load_cube(
     _check_datasets(name, datasets, uuids)
     wanted = set(datasets) or set(uuids)
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
-    found = specification or discover_cube(name, snapshots)
+    found = specification or (discover_cube(name, snapshots) if datasets else state.cube)
     if state.elsewhere or any(state.datasets[uuids[key]].foreign for key in snapshots):
         check_readable(name, snapshots, found)
     return LoadedCube(state, found, snapshots, known or MetadataCache())

@@ -17,12 +17,11 @@ from ktk_engine.errors import (
 )
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.after_commit import after_commit
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange, Rebase
-from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.form import Form, Wanted
 from ktk_engine.publish.publish import publish
@@ -286,10 +285,9 @@ def _after_commit(name: str, changed: Collection[str]) -> AbstractContextManager
 
 def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, str]) -> None:
     """Commit the formats in which datasets are published."""
-    store, scope, write = state.store, state.scope, PendingCommit()
-    changes = tuple(
-        DatasetChange(u, "properties", rebase, frozenset(), role_of(scope, state.snapshot(u)))
-        for u, rebase in rebases.items()
-    )
-    with write_intent(store, scope, write, f"publish {', '.join(rebases)}"):
-        commit(state, ChangeSet(write, changes, history=history), publish)
+    operation = f"publish {', '.join(rebases)}"
+    with ScopeTransaction(state, operation, history, unchecked, publish) as changing:
+        for uuid, rebase in rebases.items():
+            role = role_of(state.scope, state.snapshot(uuid))
+            changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))
+        changing.commit()

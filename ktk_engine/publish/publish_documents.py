@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
+from ktk_engine.log.commit import role_of
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
@@ -55,14 +54,10 @@ def publish_documents(
             raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
         return replace(base, properties={**base.properties, WITHOUT_DOCUMENTS: not wanted})
 
-    write = PendingCommit()
-    changes = tuple(
-        DatasetChange(
-            uuid, "properties", rebase, frozenset(), role_of(state.scope, snapshots[uuid])
-        )
-        for uuid in changed
-    )
     reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
-    said = {"reason": reason, **(history or {})}
-    with write_intent(store, state.scope, write, f"{reason}: {name}"):
-        return commit(state, ChangeSet(write, changes, history=said), publish).warning
+    operation = f"{reason}: {name}"
+    with ScopeTransaction(state, operation, history or {}, unchecked, publish) as changing:
+        for uuid in changed:
+            role = role_of(state.scope, snapshots[uuid])
+            changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))
+        return changing.commit(reason).warning

@@ -6,45 +6,23 @@ See docs/design/files-and-commits.md, Staged runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ktk_engine.errors import KtkError
-from ktk_engine.log.change.change_set import ChangeSet, Check, DatasetChange
+from ktk_engine.log.change.change_set import Check
 from ktk_engine.log.change.reads import Read, Reads, joined_reads
-from ktk_engine.log.commit import Committed, check_commit, commit
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
-from ktk_engine.log.scope import FOLDER, LogScope
-from ktk_engine.log.stage.joined_changes import joined
-from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.commit import Committed
+from ktk_engine.log.pending_commit import CommitStatus
+from ktk_engine.log.scope import FOLDER
+from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.ask_all import ask_all
 
 _VIEWS = f"{FOLDER}/view/"
-
-
-@dataclass(frozen=True)
-class _Publication:
-    """What one scope's staged commits become; without changes it is only checked."""
-
-    store: StagedStore
-    base: State  # the scope as they found it, in the public store
-    change_set: ChangeSet  # all of them
-
-    @property
-    def scope(self) -> LogScope:
-        return self.base.scope
-
-    def checked(self) -> _Publication:
-        return replace(self, base=check_commit(self.base, self.change_set))
-
-    def commit(self) -> Committed:
-        store, write = self.base.store, self.change_set.write
-        with write_intent(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
-            return commit(self.base, self.change_set, None)
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
@@ -54,12 +32,16 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     all are committed, and Kartothek's documents come last. Raises what `commit` raises; nothing was
     published then, unless the message says that another commit came after the check.
     """
-    publications = [found for store in stores for found in _publications(store)]
+    found = {store: _publications(store) for store in stores}
+    publications = [item for items in found.values() for item in items]
     done: list[Committed] = []
     try:
-        for publication in _checked(publications):
-            if publication.change_set.changes:
-                done.append(publication.commit())
+        if publications:
+            ask_all(publications[0].base.store, ScopeTransaction.checked, publications)
+        for publication in publications:
+            if publication.changes:
+                with publication:
+                    done.append(publication.commit())
         for store in stores:
             _publish_views(store)
         # Only Kartothek needs documents, and a large one takes time: commit everything first.
@@ -73,15 +55,15 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         raise told from error
     finally:
         for store in stores:
-            store.close(_statuses(store, publications))
+            store.close({item.base.scope: item.status for item in found[store]})
     return done
 
 
-def _what_stands(publications: Sequence[_Publication]) -> str:
+def _what_stands(publications: Sequence[ScopeTransaction]) -> str:
     """Say which scopes are committed; empty if none is."""
-    made = [p for p in publications if p.change_set.changes]
-    found = [p for p in made if p.change_set.write.status is CommitStatus.COMMITTED]
-    names = ", ".join(str(item.scope) for item in found)
+    made = [item for item in publications if item.changes]
+    found = [item for item in made if item.status is CommitStatus.COMMITTED]
+    names = ", ".join(str(item.base.scope) for item in found)
     if found and len(found) == len(made):
         return f" All cubes and tables of the staged run are committed and stay so: {names}."
     return f" Of the staged run, only this is committed: {names}." if found else ""
@@ -96,50 +78,31 @@ def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None
         store.close({}, is_over)
 
 
-def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
-    """Each publication on the head that it can be committed on; raises unless all of them can."""
-    if not publications:
-        return []
-    return ask_all(publications[0].store, _Publication.checked, publications)
+def _publications(store: StagedStore) -> list[ScopeTransaction]:
+    """What each scope's staged commits become; without changes it is only checked."""
+    made = (_publication(store, commits) for commits in store.commits.values())
+    return [item for item in made if item.changes or item.reads]
 
 
-def _statuses(
-    store: StagedStore, publications: Sequence[_Publication]
-) -> dict[LogScope, CommitStatus]:
-    return {
-        item.scope: item.change_set.write.status for item in publications if item.store is store
-    }
-
-
-def _publications(store: StagedStore) -> list[_Publication]:
-    found = []
-    for commits in store.commits.values():
-        made = [item for item in commits if item.change_set.changes] or commits
-        base = replace(made[0].head, store=store.beneath)
-        reads = [item.change_set.reads for item in commits]
-        change_set = _one_change_set([item.change_set for item in made], base, reads)
-        if change_set.changes or change_set.reads:
-            found.append(_Publication(store, base, change_set))
-    return found
-
-
-def _one_change_set(
-    change_sets: Sequence[ChangeSet], base: State, reads: Sequence[Reads]
-) -> ChangeSet:
-    """All change sets of a scope as one, which depends on all reads."""
-    changes: dict[str, DatasetChange] = {}
-    for change in (change for item in change_sets for change in item.changes):
-        known = changes.get(change.uuid)
-        changes[change.uuid] = joined(known, change) if known else change
-    seen = (item for item in changes.values() if item.rebase or item.uuid in base.datasets)
-    return ChangeSet(
-        PendingCommit(),
-        tuple(seen),
-        _all_checks([item.check for item in change_sets]),
+def _publication(store: StagedStore, commits: Sequence[StagedCommit]) -> ScopeTransaction:
+    """All commits of a scope as one, which depends on all that they read."""
+    made = [item for item in commits if item.change_set.changes] or commits
+    change_sets = [item.change_set for item in made]
+    base = replace(made[0].head, store=store.beneath)
+    publication = ScopeTransaction(
+        base,
+        f"publish a staged run: {base.scope.name}",
         _one_history([item.history for item in change_sets]),
-        exact=any(item.exact for item in change_sets),
-        reads=_seen_by_all(joined_reads(reads), base),
+        _all_checks([item.check for item in change_sets]),
+        None,
     )
+    for change in (change for item in change_sets for change in item.changes):
+        publication.change(change)
+    if any(item.exact for item in change_sets):
+        publication.exact()
+    reads = joined_reads(item.change_set.reads for item in commits)
+    publication.depends_on(_seen_by_all(reads, base))
+    return publication
 
 
 def _seen_by_all(reads: Reads, base: State) -> Reads:

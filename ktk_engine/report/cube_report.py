@@ -9,7 +9,6 @@ from datetime import datetime
 import pyarrow as pa
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.describe.history import HistoryEntry, read_history
 from ktk_engine.describe.info import CubeDescription, describe_state
 from ktk_engine.errors import KtkError
@@ -62,7 +61,7 @@ def make_report(
         snapshots = state.snapshots_by_id()
         seed = name
         if state.scope.kind == "cube":
-            seed = discover_cube(name, snapshots).seed_dataset
+            seed = state.cube.seed_dataset
         order = sorted(snapshots, key=lambda dataset: (dataset != seed, dataset))
         described = describe_files(store, [snapshots[dataset] for dataset in order])
         snapshots = dict(zip(order, described, strict=True))

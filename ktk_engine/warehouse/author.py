@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktk_engine.gate.owner import Owner
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.warehouse.name_claim import NameClaim
 
 OWNER = "user"
@@ -26,7 +26,7 @@ class Author:
         """Claim a name for a view."""
         return NameClaim(name, "", self.owner, self.full_refresh)
 
-    def dataset(self, target: Target) -> NameClaim:
+    def dataset(self, target: WriteRequest) -> NameClaim:
         """Claim a name for a dataset."""
         name = target.relation or target.dataset
         return NameClaim(name, target.uuid, self.owner, self.full_refresh, target.keeps_versions)

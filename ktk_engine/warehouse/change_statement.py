@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.sql.commands import ChangeRows
@@ -15,7 +15,6 @@ from ktk_engine.sql.row_change import RowChange
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ def change_by_statement(
         query = f"{change.ctes} select * from {change.using}"
         return BoundChange(change, session.sql_in_default(query) if change.using else None)
 
-    target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
-    context = WriteContext({**statement_history(), "reason": _reason(written)})
-    return change_rows(session.scanner(store), target, Source.query(session, wanted), context)
+    target = WriteRequest.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
+    target = replace(target, history={**statement_history(), "reason": _reason(written)})
+    return change_rows(session.scanner(store), target, Source.query(session, wanted))
 
 
 def _bound(session: SqlSession, statement: Statement, written: RowChange) -> RowChange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.format.comments import Comments
 from ktk_engine.gate.constraint import Constraint, length_constraint, length_limit
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.sql.commands import CreateTable, CreateView
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.arrow_name import parse_type
@@ -22,7 +23,6 @@ from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from ktk_engine.catalog.catalog import Relation
@@ -53,16 +53,16 @@ def create_table(
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
     replaced = replaced_relations(store, claim)
-    context = WriteContext(author.history, full_refresh=True)
+    target = replace(target, history=author.history, full_refresh=True)
     if command.query:
         query = Source.query(session(), lambda: session().sql_in_default(command.query))
-        build_from(store, query.depending_on(store, target.uuid), target, context)
+        build_from(store, query.depending_on(store, target.uuid), target)
     else:
-        build(store, columns.empty_table(), target, context)
+        build(store, columns.empty_table(), target)
     drop_replaced(store, claim, replaced, author.history)
 
 
-def _target(command: CreateTable) -> Target:
+def _target(command: CreateTable) -> WriteRequest:
     """The layout of a table."""
     schema, name = command.name
     if command.unsupported:
@@ -96,7 +96,7 @@ def _target(command: CreateTable) -> Target:
             )
         if (limit := length_constraint(column.name, column.type)) is not None:
             constraints.append(limit)
-    return Target(
+    return WriteRequest(
         name,
         partition_by=command.partition_by,
         clustered_by=command.clustered_by,

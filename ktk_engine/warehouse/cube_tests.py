@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
 from ktk_engine.local.sql.generic_test_sql import coverage_query, orphans_query
@@ -219,7 +218,7 @@ class CubeTest:
         """The tested dataset; for a cube, its seed dataset."""
         state, uuid = self._state(), self._found[1].uuid
         if not uuid:
-            uuid = discover_cube(state.scope.name, state.snapshots_by_id()).seed_uuid
+            uuid = state.cube.seed_uuid
         return uuid, state.snapshot(uuid)
 
     def _check_of_cube(self) -> None:
@@ -234,8 +233,7 @@ class CubeTest:
         scope, (uuid, snapshot) = self._scope(), self._dataset()
         is_here = given.deferred or self.relations.is_same_store(given.schema, self.schema)
         where = place if is_here else self.schema
-        known = resolve(self.relations.store_of(where), scope).snapshots_by_id()
-        specification = discover_cube(scope.name, known)
+        specification = resolve(self.relations.store_of(where), scope).cube
         if uuid == specification.seed_uuid:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.formatting import counted, shortened
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
@@ -24,8 +24,6 @@ from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -75,9 +73,8 @@ class _Prepared:
         from ktk_engine.write.build import build_from
 
         command, scanner = self.command, self.session.scanner(self.store)
-        context = WriteContext(statement_history())
-        declared = types_beyond_spark(self.snapshot.schema)
-        target = replace(Target.of(self.snapshot), declared=declared)
+        plain = replace(WriteRequest.of(self.snapshot), history=statement_history())
+        target = replace(plain, declared=types_beyond_spark(self.snapshot.schema))
         rows = self.given.map(lambda given: given.rows)
         replaced = command.replace_where
         if command.overwrite and not self.is_dynamic:
@@ -86,24 +83,21 @@ class _Prepared:
             clause = "replace where" if command.replace_where else "partition of"
             where = _Where(replaced, command.alias, clause)
             try:
-                return replace_where(scanner, rows, target, where, context)
+                return replace_where(scanner, rows, target, where)
             except _PartitionExistsError:
                 return None
         if command.replace_using:
             keys = _known_columns(command, command.replace_using, self.snapshot, self.dialect)
             by = MergeBy(tuple(keys), "delete+insert")
-            return merge(scanner, rows, target, by, context)
+            return merge(scanner, rows, target, by)
         if command.replace_on:
             wanted = self.given.map(self.replacing_on)
-            return change_rows(scanner, Target.of(self.snapshot), wanted, context)
+            return change_rows(scanner, plain, wanted)
         own = rows.depending_on(self.store, target.uuid)
-        return build_from(self.store, own, target, context, self.mode())
-
-    def mode(self) -> WriteMode | None:
-        """Which old rows stay; None for no change."""
-        if not self.command.overwrite:
-            return WriteMode("append")
-        return WriteMode("partitions") if self.is_dynamic else None
+        if not command.overwrite:
+            return build_from(self.store, own, replace(target, mode="append"))
+        mode: Literal["partitions"] | None = "partitions" if self.is_dynamic else None
+        return build_from(self.store, own, replace(target, mode=mode))
 
     @property
     def is_dynamic(self) -> bool:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import Message, Remedy
@@ -24,7 +24,6 @@ from ktk_engine.warehouse.create_statement import create_table, create_view
 from ktk_engine.warehouse.insert_statement import insert, insert_several
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.show import show
-from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
@@ -269,8 +268,8 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to truncate.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    context = WriteContext(statement_history())
-    build(store, snapshot.schema.empty_table(), Target.of(snapshot), context)
+    target = replace(WriteRequest.of(snapshot), history=statement_history())
+    build(store, snapshot.schema.empty_table(), target)
 
 
 def _run_on_schema(relations: Relations, command: c.CreateSchema | c.DropSchema) -> bool:

@@ -2,70 +2,53 @@
 
 from __future__ import annotations
 
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.gate import ValidatedWrite
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.checked_write import CheckedWrite, check_write
+from ktk_engine.write.check_write import check_write
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
 from ktk_engine.write.staging import staged
-from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
-from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import WriteResult
 
 
 def build(
     store: ObjectStore,
     frame: Rows,
-    target: Target,
-    context: WriteContext = NO_CONTEXT,
-    mode: WriteMode | None = None,
+    target: WriteRequest,
     state: State | None = None,
 ) -> WriteResult:
     """Write rows as the content of a dataset, or add them to it; an error commits nothing.
 
-    Without `mode` the dataset is rebuilt. Rows that were computed from a `state` raise a
+    Rows that were computed from a `state` raise a
     `CommitConflictError` if another commit came since, and a `VersionGoneError` if a clean-up has
     removed it. Rows that break a rule raise a `TypeClassError`, a `DataError` or a
     `ConsistencyError`.
     """
     state = state or resolve(store, target.scope)
-    frame, target = as_stored(
-        frame,
-        target,
-        state,
-        keeps_rows=mode is not None,
-        full_refresh=context.full_refresh,
-        elsewhere=context.elsewhere,
-    )
-    checked = check_write(schema_of(frame), target, state, mode, context)
-    return write_rows(checked, frame)
+    frame, target = as_stored(frame, target, state)
+    return write_rows(check_write(schema_of(frame), target, state), frame)
 
 
-def build_from(
-    store: ObjectStore,
-    source: Source[Rows],
-    target: Target,
-    context: WriteContext = NO_CONTEXT,
-    mode: WriteMode | None = None,
-) -> WriteResult:
+def build_from(store: ObjectStore, source: Source[Rows], target: WriteRequest) -> WriteResult:
     """Build as `build` does, and again after a conflict if the source has read the dataset.
 
     A conflict is raised only after several attempts, or if the source cannot be read again.
     """
 
-    def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
-        return build(store, rows, target, context, mode, state)
+    def write(state: State, rows: Rows, target: WriteRequest) -> WriteResult:
+        return build(store, rows, target, state)
 
-    may_vanish = bool(context.rebuilt())
+    may_vanish = bool(target.rebuilt())
     return retry_write_on_conflict(
-        store, target, source, write, context, is_blind=True, may_vanish=may_vanish
+        store, target, source, write, is_blind=True, may_vanish=may_vanish
     )
 
 
-def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:
+def write_rows(write: ValidatedWrite, rows: Rows) -> WriteResult:
     """Write rows as new files and commit them; raises what `build` raises."""
     check_constraints(write.target.constraints, rows)
-    with staged(write.state, f"build {write.target.uuid}", write.history) as staging:
+    with staged(write.state, f"build {write.target.uuid}", write.target.history) as staging:
         staging.write(write, rows)
     return staging.results[0]

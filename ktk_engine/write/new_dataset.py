@@ -8,7 +8,7 @@ from typing import Any
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.did_you_mean import did_you_mean
 
 
@@ -18,7 +18,7 @@ def new_dataset(
     columns: Sequence[str],
     partition_on: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
-) -> Target:
+) -> WriteRequest:
     """Lay out a dataset like its cube, for the cube's columns that it has.
 
     Without `partition_on` it takes the cube's partition columns; an enrichment takes those that it
@@ -46,7 +46,7 @@ def new_dataset(
             "was written."
         )
     indexes = specification.index_columns & set(columns) - set(partitions)
-    return Target(
+    return WriteRequest(
         dataset,
         "seed" if is_seed else "enrichment",
         specification.prefix,

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
@@ -87,10 +86,9 @@ def source_of(rows: T | Source[T]) -> Source[T]:
 
 def retry_write_on_conflict(
     store: ObjectStore,
-    target: Target,
+    target: WriteRequest,
     source: Source[T],
-    write: Callable[[State, T, WriteContext], U],
-    context: WriteContext,
+    write: Callable[[State, T, WriteRequest], U],
     is_blind: bool = False,
     may_vanish: bool = False,
 ) -> U:
@@ -113,7 +111,7 @@ def retry_write_on_conflict(
         existed = target.uuid in state.datasets
         computed, reads = source.read()
         with state.reading():
-            return write(state, computed, replace(context, reads=reads))
+            return write(state, computed, replace(target, reads=reads))
 
     def is_final() -> bool:
         return is_blind and not may_vanish if not reads else not source.is_query

@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import WriteReport
 from ktk_engine.files.write_table import write_table
+from ktk_engine.files.written_files import WrittenFiles
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.spelling import spelled, stored_names
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
-from ktk_engine.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,27 +71,22 @@ def selected(rows: Rows, names: Sequence[str]) -> Rows:
 
 def as_stored(
     rows: Rows,
-    target: Target,
+    target: WriteRequest,
     state: State,
-    *,
-    keeps_rows: bool,
-    full_refresh: bool = False,
-    elsewhere: Mapping[str, Snapshot] | None = None,
-) -> tuple[Rows, Target]:
+) -> tuple[Rows, WriteRequest]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
-    Fields of structs get the stored order. `elsewhere` has the cube's datasets in other stores, by
-    id. See `stored_names`.
+    Fields of structs get the stored order. See `stored_names`.
     """
-    columns, datasets = names_of_columns(rows), {**(elsewhere or {}), **state.snapshots_by_id()}
-    names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
+    columns, datasets = names_of_columns(rows), {**target.elsewhere, **state.snapshots_by_id()}
+    names = stored_names(target, columns, datasets)
     rows = renamed(rows, names)
     target = spelled(target, [names.get(name, name) for name in columns])
     if isinstance(rows, ArrowRows):
         return rows, target
     from ktk_engine.spark.write.nested_columns import with_known_parts
 
-    own = None if full_refresh else datasets.get(target.dataset)
+    own = None if target.full_refresh else datasets.get(target.dataset)
     known = {} if own is None else {item.name: item.type for item in own.schema}
     return with_known_parts(rows, {**known, **target.declared}), target
 
@@ -125,7 +119,7 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
                 raise ConfigurationError(Message(error, " Nothing was written.")) from error
 
 
-def write_parquet(rows: Rows, job: WriteJob) -> WriteReport:
+def write_parquet(rows: Rows, job: WriteJob) -> WrittenFiles:
     """Write rows as the files of a job: Arrow rows in this process, others in Spark's tasks."""
     if isinstance(rows, ArrowRows):
         return write_table(rows, job)

@@ -1,9 +1,9 @@
-"""Writes the rows of a checked write as files, without committing them."""
+"""Writes the rows of a validated write as files, without committing them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,101 +12,75 @@ from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.user_metadata import is_of_a_build
 from ktk_engine.errors import DataError
 from ktk_engine.files import task_values
-from ktk_engine.files.index_place import IndexPlace, pairs_of_report
+from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.physical_schemas import kept_types
 from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import DataFinding, WriteReport
+from ktk_engine.files.written_files import DataFinding, WrittenFiles
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import ValidatedWrite
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import Committed, role_of
+from ktk_engine.log.commit import role_of
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
+from ktk_engine.snapshot.column_index import with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import WriteProblem, refusal
-from ktk_engine.write.appended_files import AppendedFiles
-from ktk_engine.write.checked_write import CheckedWrite
+from ktk_engine.write.rebase import rebased, removed, touched
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
-@dataclass(frozen=True)
-class StagedRows:
-    """Rows that are written as files, and what their commit changes."""
+def stage_rows(
+    transaction: ScopeTransaction, write: ValidatedWrite, rows: Rows, step: int = 0
+) -> WriteResult:
+    """Write rows as new files, which readers do not see before the transaction's commit.
 
-    write: CheckedWrite  # with what the commit depends on
-    addition: Snapshot  # the new files, as a dataset of their own
-    change: DatasetChange
-    notes: tuple[str, ...]  # for people
-
-    @property
-    def changes(self) -> tuple[DatasetChange, ...]:
-        """Changes of the dataset, and of others that leave the cube in the same commit."""
-        scope, known = self.write.target.scope, self.write.state.snapshots_by_id()
-        leaving = (
-            DatasetChange(scope.uuid_of(name), "remove", None, role=role_of(scope, known[name]))
-            for name in self.write.gate.leaving
-        )
-        return (self.change, *leaving)
-
-    @property
-    def reason(self) -> str:
-        """Why other datasets are changed as well; empty if none is."""
-        leaving = ", ".join(self.write.gate.leaving)
-        return f"cascade: {leaving} no longer fit" if leaving else ""
-
-    def result(self, done: Committed) -> WriteResult:
-        """What the write did, once it is committed."""
-        rows = self.addition.rows or 0
-        return WriteResult(
-            self.write.target.uuid,
-            done.entry.version,
-            rows,
-            self.addition.files.num_rows,
-            self.addition.bytes or 0,
-            done.warning,
-            self.notes,
-            RowChanges(rows, deleted=_rows_gone(self.write, self.addition)),
-            leaving=self.write.gate.leaving,
-        )
-
-
-def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -> StagedRows:
-    """Write rows as new files, which readers do not see before the commit.
-
-    `check_constraints` has run already. `commit_id` is part of every file name, and `step` counts
-    the commit's earlier writes to this dataset. Raises a `DataError` if rows break a rule.
+    `check_constraints` has run already. `step` counts the transaction's earlier writes to this
+    dataset. Raises a `DataError` if rows break a rule.
     """
-    target, job = write.target, _job(write, commit_id, step)
-    report = write_parquet(rows, job)
-    if report.findings:
-        raise DataError(_refusal(target, report.findings), report.findings)
-    addition = _describe(write, job, report)
+    transaction.announce(write.target.uuid)
+    target, job = write.target, _job(write, transaction.commit_id, step)
+    written = write_parquet(rows, job)
+    if written.findings:
+        raise DataError(_refusal(target, written.findings), written.findings)
+    addition = _describe(write, job, written)
     write = _verified(write, rows, addition)
-    notes = (*write.gate.notes, *_index_notes(job, write.base), write.claimed)
-    change = _change(write, addition, report, job)
-    return StagedRows(write, addition, change, tuple(filter(None, notes)))
+    transaction.depends_on(write.target.reads)
+    transaction.change(_change(write, addition, written, job))
+    for uuid in map(target.scope.uuid_of, write.leaving):
+        role = role_of(target.scope, write.state.snapshot(uuid))
+        transaction.change(DatasetChange(uuid, "remove", None, role=role))
+    count = addition.rows or 0
+    return WriteResult(
+        target.uuid,
+        0,
+        count,
+        addition.files.num_rows,
+        addition.bytes or 0,
+        notes=tuple(filter(None, (*write.notes, *_index_notes(job, write.base), write.claimed))),
+        changes=RowChanges(count, deleted=_rows_gone(write, addition)),
+        leaving=write.leaving,
+    )
 
 
-def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
+def _verified(write: ValidatedWrite, rows: Rows, addition: Snapshot) -> ValidatedWrite:
     """Verify the constraints on the written files; the commit depends on what was read for it."""
-    constraints, mode, base = write.target.constraints, write.mode, write.base
-    if not constraints or isinstance(rows, ArrowRows):
+    target, base = write.target, write.base
+    if not target.constraints or isinstance(rows, ArrowRows):
         return write  # a table's rows are not in Spark: see `check_constraints`
     from ktk_engine.write.verify_constraints import verify_constraints
 
     kept = None
-    if mode is not None and base is not None:
-        gone = mode.removed(base, addition)
+    if base is not None:
+        gone = removed(target, base, addition)
         kept = base.changed(gone, gone.slice(0, 0))
-    reads = verify_constraints(write.state.store, rows, constraints, addition, kept)
-    if mode is None:
-        return write
-    return replace(write, mode=replace(mode, reads=(*mode.reads, *reads)))
+    found = verify_constraints(write.state.store, rows, target.constraints, addition, kept)
+    looked_for = (*target.looked_for, *found)
+    return replace(write, target=replace(target, looked_for=looked_for)) if base else write
 
 
 def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
@@ -121,29 +95,28 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
     ]
 
 
-def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
+def _rows_gone(write: ValidatedWrite, addition: Snapshot) -> int:
     """The number of rows in replaced files, if known: other writers' files do not tell it."""
-    mode, base = write.mode, write.base
-    if mode is None or base is None:
+    if write.base is None:
         return 0
-    return int(pc.sum(mode.removed(base, addition)["rows"]).as_py() or 0)
+    return int(pc.sum(removed(write.target, write.base, addition)["rows"]).as_py() or 0)
 
 
-def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
+def _job(write: ValidatedWrite, commit_id: str, step: int) -> WriteJob:
     target, cells = write.target, write.target.dimension_columns
-    required = dict.fromkeys([*target.partition_by, *cells, *write.gate.indexes])
+    required = dict.fromkeys([*target.partition_by, *cells, *write.indexes])
     return WriteJob(
         store=write.state.store,
         uuid=target.uuid,
         commit=commit_id,
-        schema=_physical(target, write.gate),
+        schema=_physical(write),
         kept_types=_kept_types(write),
         partition_keys=target.partition_by,
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
         clustered_by=target.clustered_by,
         # A missing value has no form in the path of a file.
         required_columns=tuple(required) if target.cube else target.partition_by,
-        index_columns=write.gate.indexes,
+        index_columns=write.indexes,
         segments=SegmentPlace(
             write.state.scope.segment_folder(commit_id), target.uuid, task_values.REPORTED_PAIRS
         ),
@@ -156,38 +129,35 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
     )
 
 
-def _physical(target: Target, gate: ValidatedWrite) -> pa.Schema:
+def _physical(write: ValidatedWrite) -> pa.Schema:
     """Payload keeps its width; partition columns get their class's container."""
+    laid_out = write.target.partition_by
     return pa.schema(
-        [
-            gate.committed.field(f.name) if f.name in target.partition_by else f
-            for f in gate.physical
-        ]
+        [write.committed.field(f.name) if f.name in laid_out else f for f in write.physical]
     )
 
 
-def _kept_types(write: CheckedWrite) -> Mapping[str, pa.DataType]:
+def _kept_types(write: ValidatedWrite) -> Mapping[str, pa.DataType]:
     """The types of columns in files that stay, where those of the rows are others."""
-    mode, base = write.mode, write.base
-    if mode is None or base is None or mode.mode == "nothing":
+    target, base = write.target, write.base
+    if base is None or target.mode == "nothing":
         return {}
-    gone = mode.replaced if mode.mode == "files" else None
-    return kept_types(base, gone, _physical(write.target, write.gate))
+    return kept_types(base, target.replaced, _physical(write))
 
 
-def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
+def _describe(write: ValidatedWrite, job: WriteJob, written: WrittenFiles) -> Snapshot:
     """Describe the new files as a dataset of their own, without indexes."""
     target, now = write.target, job.store.now()
     metadata = {**target.metadata, "creation_time": now.replace(tzinfo=None).isoformat()}
     if target.cube:
-        metadata |= _cube_metadata(target, write.gate)
+        metadata |= _cube_metadata(write)
     return Snapshot(
         uuid=target.uuid,
-        schema=write.gate.committed,
+        schema=write.committed,
         partition_keys=target.partition_by,
-        file_table=report.files,
+        file_table=written.files,
         metadata=metadata,
-        physical_schemas=report.schemas,
+        physical_schemas=written.schemas,
         properties={
             "dimension_columns": list(target.dimension_columns),
             "clustered_by": list(target.clustered_by),
@@ -197,24 +167,27 @@ def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapsh
 
 
 def _change(
-    write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
+    write: ValidatedWrite, addition: Snapshot, written: WrittenFiles, job: WriteJob
 ) -> DatasetChange:
     """Replace all of the dataset, or add to what is there."""
-    target, mode, base = write.target, write.mode, write.base
+    target, base = write.target, write.base
     folder = write.state.scope.segment_folder(job.commit)
     place = IndexPlace(job.store, target.uuid, job.name, folder)
-    if mode is not None and base is not None:
+    if base is not None:
         # The configuration cannot name a column that the new rows lack: its index stays.
         others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
-        extend = AppendedFiles(place, mode, base, addition, report, indexes, target.metadata)
-        touched = mode.touched(addition)
-        change = DatasetChange(target.uuid, mode.operation, extend, touched, target.role)
+        rebase = rebased(target, base, addition, place, written, indexes, target.metadata)
+        folders = touched(target, addition)
+        change = DatasetChange(target.uuid, target.operation, rebase, folders, target.role)
         return _claimed(change, target)
     large = base.large_columns if base is not None else ()
     built = with_indices(
         addition,
-        {name: _new_index(place, name, addition, report, large) for name in report.index_values},
+        {
+            name: written.new_index(place, addition.schema.field(name), name in large)
+            for name in written.index_values
+        },
     )
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
@@ -236,27 +209,17 @@ def _change(
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
 
 
-def _new_index(
-    place: IndexPlace, name: str, addition: Snapshot, report: WriteReport, large: Collection[str]
-) -> ColumnIndex:
-    """The index on a column of new files alone."""
-    t, segments = addition.schema.field(name).type, report.index_segments.get(name)
-    pairs = [pairs_of_report(*report.index_values[name], addition.files)]
-    if segments is None:
-        return place.build(name, t, pairs, large=name in large)
-    return ColumnIndex(segments=place.in_tiers((*segments, *place.segments(t, pairs))))
-
-
-def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
+def _claimed(change: DatasetChange, target: WriteRequest) -> DatasetChange:
     """Record in the log who builds the dataset, and its name in SQL."""
     builder = target.owner.builder if target.owner else None
     return replace(change, relation=target.name, builder=builder)
 
 
-def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
+def _cube_metadata(write: ValidatedWrite) -> dict[str, object]:
     """Kartothek's metadata of a cube; before there is a seed dataset, the enrichment's own."""
-    if gate.specification is not None:
-        return gate.specification.metadata(target.dataset)
+    target, specification = write.target, write.specification
+    if specification is not None:
+        return specification.metadata(target.dataset)
     return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
 
 
@@ -283,7 +246,7 @@ _FIXES = {
 _REMEDIES = {"null": "fill_null", "value": "fit_values"}
 
 
-def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
+def _refusal(target: WriteRequest, findings: tuple[DataFinding, ...]) -> Message:
     problems = []
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.gate.gate import ValidatedWrite, check_scope
+from ktk_engine.gate.write_request import Conditions
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.state import State
-from ktk_engine.log.transaction import ScopeTransaction, transaction
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
 from ktk_engine.write.affected_files import may_hold
-from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
-from ktk_engine.write.stage_rows import StagedRows, stage_rows
-from ktk_engine.write.write_mode import Conditions
+from ktk_engine.write.stage_rows import stage_rows
 from ktk_engine.write.write_result import WriteResult
 
 
@@ -32,7 +28,7 @@ class Staging:
     """
 
     transaction: ScopeTransaction
-    _rows: list[StagedRows]
+    _written: list[WriteResult]
 
     @property
     def state(self) -> State:
@@ -48,19 +44,16 @@ class Staging:
     def results(self) -> list[WriteResult]:
         """What each write of rows did, once it is committed."""
         done = self.transaction.committed
-        return [rows.result(done) for rows in self._rows] if done else []
+        if done is None:
+            return []
+        version = done.entry.version
+        return [replace(item, version=version, warning=done.warning) for item in self._written]
 
-    def write(self, write: CheckedWrite, rows: Rows) -> StagedRows:
+    def write(self, write: ValidatedWrite, rows: Rows) -> None:
         """Write rows as files; see `stage_rows`."""
-        self.transaction.announce(write.target.uuid)
-        step = sum(known.write.target.uuid == write.target.uuid for known in self._rows)
+        step = sum(known.uuid == write.target.uuid for known in self._written)
         with doing("writing"):
-            staged = stage_rows(write, rows, self.transaction.commit_id, step)
-        self._rows.append(staged)
-        self.transaction.depends_on(write.reads)
-        for change in staged.changes:
-            self.transaction.change(change)
-        return staged
+            self._written.append(stage_rows(self.transaction, write, rows, step))
 
     def change(self, change: DatasetChange) -> None:
         """See `ScopeTransaction.change`."""
@@ -79,7 +72,8 @@ class Staging:
         if all(change.rebase is None for change in changes):
             self._note_foreign(changes)
         with doing("committing"):
-            self.transaction.commit("; ".join(filter(None, (row.reason for row in self._rows))))
+            left = (", ".join(item.leaving) for item in self._written if item.leaving)
+            self.transaction.commit("; ".join(f"cascade: {names} no longer fit" for names in left))
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Log what only another program's document says, before a part of it goes.
@@ -87,13 +81,14 @@ class Staging:
         A commit that only removes takes nothing over, so that the dataset could not be brought
         back.
         """
-        base, write = self.transaction.base, PendingCommit()
+        base = self.transaction.base
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
         history = {**self.history, "reason": f"to remove {names}"}
-        with write_intent(base.store, base.scope, write, f"adopt {base.scope.name}"):
-            commit(base, ChangeSet(write, (), history=history), publish)
+        name = f"adopt {base.scope.name}"
+        with ScopeTransaction(base, name, history, unchecked, publish) as adoption:
+            adoption.commit()
 
 
 @contextmanager
@@ -106,8 +101,7 @@ def staged(
     `CommitConflictError` if another run changed a dataset, or what a verb looked at, meanwhile, and
     a `VersionGoneError` if a clean-up removed what the changes were computed from.
     """
-    check = CubeCheck(state.scope.cube)
-    with transaction(state, operation, history or {}, check, publish) as started:
+    with ScopeTransaction(state, operation, history or {}, check_scope, publish) as started:
         staging = Staging(started, [])
         yield staging
         staging._finish()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
@@ -18,10 +19,9 @@ from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.affected_rows import rows_of
-from ktk_engine.write.appended_files import extended
 from ktk_engine.write.new_keys import find_keys
+from ktk_engine.write.rebase import extended
 from ktk_engine.write.verify_in_memory import verify_in_memory
-from ktk_engine.write.write_mode import Conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

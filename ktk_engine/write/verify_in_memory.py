@@ -14,14 +14,14 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, DataError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.write_request import Conditions
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, counted_keys, key_conditions
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.appended_files import extended
+from ktk_engine.write.rebase import extended
 from ktk_engine.write.small_files import arrow_compares_unlike_spark, is_small, small_rows
-from ktk_engine.write.write_mode import Conditions
 
 
 def verify_in_memory(

@@ -23,7 +23,7 @@ from ktk_engine import Store
 from ktk_engine.spark.session.executors import ship_engine  # deep: ships again, on purpose
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.spark import (
     MergeBy,
     Scanner,
@@ -35,9 +35,9 @@ from tests.support.spark import (
 from tests.support.stores import LocalStore
 
 ROWS, PLACES, TASKS = 2400, 24, 4
-TARGET = Target(TABLE, partition_by=("P",), indexes=("k",), buckets=TASKS)
-SEED = Target("s", "seed", "c", ("D",), partition_by=("P",), indexes=("v",))
-ENRICHMENT = Target("e", "enrichment", "c", ("D",))
+TARGET = WriteRequest(TABLE, partition_by=("P",), indexes=("k",), buckets=TASKS)
+SEED = WriteRequest("s", "seed", "c", ("D",), partition_by=("P",), indexes=("v",))
+ENRICHMENT = WriteRequest("e", "enrichment", "c", ("D",))
 
 
 class DisturbedStore(LocalStore):

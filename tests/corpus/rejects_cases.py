@@ -17,7 +17,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, DatasetNotFoundError, KtkError, SpecificationError
 from tests.corpus.decisions import PendingCommit, predict_write
 from tests.corpus.outcome import Outcome
-from tests.support.changes import Target, build, plan_removal
+from tests.support.changes import WriteRequest, build, plan_removal
 from tests.support.committed import cube_scope, resolve
 from tests.support.stores import LocalStore
 
@@ -157,7 +157,7 @@ class _Player:
             keys = resolve(self.store, scope).snapshot(cube.uuid(name)).partition_keys
         # Without any the gate has to miss all of them.
         dimensions = _held(cube.dimension_columns, table) or cube.dimension_columns
-        target = Target(
+        target = WriteRequest(
             name,
             "seed" if seed else "enrichment",
             cube.prefix,

@@ -18,12 +18,12 @@ from pyspark import TaskContext
 from tests.conftest import SPARK_SETTINGS
 from tests.faults.content import TABLE
 from tests.faults.invariants import found_content, verify, verify_cleanup
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.spark import start_session
 from tests.support.stores import LocalStore
 
 ROWS = 2000
-TARGET = Target(TABLE, partition_by=("P",), indexes=("k",), row_group_rows=100)
+TARGET = WriteRequest(TABLE, partition_by=("P",), indexes=("k",), row_group_rows=100)
 Act = Callable[[Path], None]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ktk_engine.errors import KtkError
 from tests.faults.report import Tally
-from tests.support.changes import Target, build, comment_on
+from tests.support.changes import WriteRequest, build, comment_on
 from tests.support.committed import check, resolve, snapshot_of
 from tests.support.documents import Comments
 from tests.support.kartothek import ORACLE, run_in_oracle
@@ -57,7 +57,7 @@ def test_values(request, tmp_path, spark):
     stored = {}
     for number, value in enumerate(dict.fromkeys(HOSTILE)):
         uuid, before = f"t{number}", tree(store.root) if store.root.exists() else {}
-        target = Target(uuid, partition_by=("P",), indexes=("I",))
+        target = WriteRequest(uuid, partition_by=("P",), indexes=("I",))
         rows = pa.table({"P": [value], "I": [value], "v": [value]})
         try:
             build(store, rows, target)
@@ -137,11 +137,11 @@ def test_names(request, tmp_path, what):
     tally.finish(request)
 
 
-def _named(what: str, name: str) -> tuple[Target, pa.Table]:
+def _named(what: str, name: str) -> tuple[WriteRequest, pa.Table]:
     plain = {"P": ["a"], "v": [1]}
     if what == "dataset":
-        return Target(name), pa.table(plain)
+        return WriteRequest(name), pa.table(plain)
     if what == "cube":
-        return Target("s", "seed", name, ("v",), ("P",)), pa.table(plain)
+        return WriteRequest("s", "seed", name, ("v",), ("P",)), pa.table(plain)
     rows = pa.table([["a"], [1]], names=[name, "v"])
-    return Target("t", partition_by=(name,) if what == "partition column" else ()), rows
+    return WriteRequest("t", partition_by=(name,) if what == "partition column" else ()), rows

@@ -31,7 +31,7 @@ from tests.faults.report import Tally
 from tests.faults.scale import LARGE, SEED
 from tests.integration.delta.readers import by_deltalake
 from tests.integration.iceberg.readers import by_pyiceberg
-from tests.support.changes import Target, build, publish_head
+from tests.support.changes import WriteRequest, build, publish_head
 from tests.support.committed import (
     State,
     check,
@@ -48,7 +48,7 @@ _WRITERS = 250 if LARGE else 9
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PLACES, _CELLS = ("a", "b", "c"), range(4)
 _PAYLOAD = {"s": "v", "e": "w", "t": "v"}
-_TABLE = Target("t", partition_by=("p",), indexes=("x",))
+_TABLE = WriteRequest("t", partition_by=("p",), indexes=("x",))
 # A dataset's rows by partition and cell; the table may have a row twice.
 Model = dict[str, Counter[tuple[str, int, int]]]
 Change = Mapping[str, Any]

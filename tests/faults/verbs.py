@@ -14,7 +14,7 @@ from ktk_engine.write.affected_files import affected_files  # deep: a merge with
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.support.changes import (
     Retention,
-    Target,
+    WriteRequest,
     build,
     comment_on,
     compact,
@@ -31,9 +31,9 @@ from tests.support.stores import LocalStore, ObjectStore
 
 COLUMNS = {TABLE: ("P", "k", "v"), SEED: ("P", "L", "v"), ENRICHMENT: ("P", "L", "w")}
 TARGETS = {
-    TABLE: Target("t", partition_by=("P",), indexes=("k",)),
-    SEED: Target("s", "seed", "c", ("L",), ("P",), indexes=("v",), buckets=2),
-    ENRICHMENT: Target("e", "enrichment", "c", ("L",), ("P",), buckets=2),
+    TABLE: WriteRequest("t", partition_by=("P",), indexes=("k",)),
+    SEED: WriteRequest("s", "seed", "c", ("L",), ("P",), indexes=("v",), buckets=2),
+    ENRICHMENT: WriteRequest("e", "enrichment", "c", ("L",), ("P",), buckets=2),
 }
 SUPERSEDED_AT_ONCE = Retention(versions=1)
 

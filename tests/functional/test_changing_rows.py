@@ -9,7 +9,7 @@ from dbt.tests.util import run_dbt, write_file
 from tests.functional.cube_models import SEED
 from tests.functional.incremental_model import model
 from tests.functional.relations import rows, store_of
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import snapshot_of
 
 HOOKED = """
@@ -50,7 +50,7 @@ class TestStatements:
 
     def test_rows_that_are_inserted_keep_the_zone(self, project):
         zoned = pa.table({"z": pa.array([0], pa.timestamp("us", "Europe/Berlin"))})
-        build(store_of(project), zoned, Target("zoned"))
+        build(store_of(project), zoned, WriteRequest("zoned"))
         project.run_sql(f"insert into {project.test_schema}.zoned select timestamp '2020-01-02'")
         assert snapshot_of(store_of(project), "zoned").schema == zoned.schema
         found = rows(project, "select count(*) from {s}.zoned where z = timestamp '2020-01-02'")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.skipif(
@@ -73,7 +73,7 @@ def answers(tmp_path_factory):
     arrays = {name: pa.array(values, t) for name, (t, values, _) in COLUMNS.items()}
     table = pa.table({"id": pa.array(range(12)), **arrays})
     store = LocalStore(folder / "store")
-    build(store, table, Target("ours", row_group_rows=4))
+    build(store, table, WriteRequest("ours", row_group_rows=4))
     pq.write_table(table, folder / "rows.parquet")
     questions = [(name, sign, _source(name, sign)) for name in COLUMNS for sign in OPERATORS]
     asked = [(dataset, *item) for dataset in ("ours", "own") for item in questions]

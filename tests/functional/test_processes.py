@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError
-from tests.support.changes import Retention, Target, build, plan_cleanup
+from tests.support.changes import Retention, WriteRequest, build, plan_cleanup
 from tests.support.committed import (
     cube_scope,
     read_entries,
@@ -31,7 +31,7 @@ WRITER = """
 import sys, time
 import pyarrow as pa
 from ktk_engine.errors import CommitConflictError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.stores import LocalStore
 
 folder, name, mode, start, rounds = sys.argv[1:]
@@ -40,7 +40,7 @@ for i in range(int(rounds)):
     values = [int(start) + i] * 10
     table = pa.table({"P": list(range(10)), "v": values})
     try:
-        target = Target(name, partition_by=("P",))
+        target = WriteRequest(name, partition_by=("P",))
         build(store, table, target, mode="append" if mode == "append" else None)
         print("done", flush=True)
     except CommitConflictError:
@@ -63,7 +63,7 @@ def rows(store: LocalStore, name: str) -> pa.Table:
 
 def test_two_processes_that_append_lose_nothing(tmp_path):
     store = LocalStore(tmp_path / "s")
-    build(store, pa.table({"P": [0], "v": [-1]}), Target("t", partition_by=("P",)))
+    build(store, pa.table({"P": [0], "v": [-1]}), WriteRequest("t", partition_by=("P",)))
     writers = [start(store.root, "t", "append", first, 10) for first in (0, 1000)]
     answers = [writer.communicate()[0].split() for writer in writers]
     assert answers == [["done"] * 10] * 2
@@ -87,7 +87,7 @@ def test_two_processes_that_rebuild_one_table_never_mix(tmp_path):
 
 def test_a_killed_process_leaves_the_old_table_and_the_next_run_works(tmp_path):
     store = LocalStore(tmp_path / "s")
-    build(store, pa.table({"P": [0], "v": [-1]}), Target("t", partition_by=("P",)))
+    build(store, pa.table({"P": [0], "v": [-1]}), WriteRequest("t", partition_by=("P",)))
     for _ in range(5):
         before = rows(store, "t")
         version = version_of(store, scope_of("t"))
@@ -99,7 +99,7 @@ def test_a_killed_process_leaves_the_old_table_and_the_next_run_works(tmp_path):
         found = rows(store, "t")
         assert len(pc.unique(found["v"])) == 1
         assert found.num_rows in (before.num_rows, 10)
-    build(store, pa.table({"P": [0], "v": [7]}), Target("t", partition_by=("P",)))
+    build(store, pa.table({"P": [0], "v": [7]}), WriteRequest("t", partition_by=("P",)))
     assert rows(store, "t")["v"].to_pylist() == [7]
 
 
@@ -109,11 +109,11 @@ def test_parallel_enrichments_of_one_cube(tmp_path):
 
     store = LocalStore(tmp_path / "s")
     seed = pa.table({"L": list(range(10)), "v": [0] * 10})
-    build(store, seed, Target("seed", "seed", "c", ("L",)))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",)))
 
     def write(i: int) -> str:
         table = pa.table({"L": list(range(10)), f"e{i}": [i] * 10})
-        build(store, table, Target(f"e{i}", "enrichment", "c", ("L",)))
+        build(store, table, WriteRequest(f"e{i}", "enrichment", "c", ("L",)))
         return "done"
 
     with ThreadPoolExecutor(8) as pool:
@@ -130,11 +130,13 @@ def test_the_same_payload_from_two_writers_is_refused_for_one(tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 
     store = LocalStore(tmp_path / "s")
-    build(store, pa.table({"L": [1]}), Target("seed", "seed", "c", ("L",)))
+    build(store, pa.table({"L": [1]}), WriteRequest("seed", "seed", "c", ("L",)))
 
     def write(name: str) -> str:
         try:
-            build(store, pa.table({"L": [1], "x": [1]}), Target(name, "enrichment", "c", ("L",)))
+            build(
+                store, pa.table({"L": [1], "x": [1]}), WriteRequest(name, "enrichment", "c", ("L",))
+            )
         except KtkError as error:
             return type(error).__name__
         return "done"
@@ -148,7 +150,7 @@ def test_the_same_payload_from_two_writers_is_refused_for_one(tmp_path):
 
 def test_replacing_what_was_appended_to_is_a_conflict(tmp_path):
     store = LocalStore(tmp_path / "s")
-    target = Target("t", partition_by=("P",))
+    target = WriteRequest("t", partition_by=("P",))
     build(store, pa.table({"P": [0, 1], "v": [0, 1]}), target)
     state = resolve(store, scope_of("t"))
     build(store, pa.table({"P": [1], "v": [2]}), target, mode="append")

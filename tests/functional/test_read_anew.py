@@ -7,7 +7,7 @@ import pytest
 from dbt.tests.util import run_dbt
 
 from tests.functional.relations import rows, store_of
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.stores import LocalStore
 
 NEXT = """
@@ -71,7 +71,7 @@ class TestModelsThatReadThemselves:
             if f"/dataset/{name}/intent/" in key:
                 monkeypatch.undo()
                 new = pa.table({"L": pa.array([7], pa.int64()), "v": pa.array([7], pa.int64())})
-                build(store, new, Target(name), mode="append")
+                build(store, new, WriteRequest(name), mode="append")
 
         monkeypatch.setattr(LocalStore, "put", first)
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ktk_engine import Store
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.stores import Warehouse
 
@@ -90,8 +90,8 @@ def project(tmp_path_factory) -> Path:
         for name, text in texts.items():
             (folder / place / name).write_text(text)
     store = Warehouse(folder / "warehouse").create_schema("an")
-    build(store, CELLS, Target("cells", "seed", "c", ("L",), ("P",)))
-    build(store, EXTRA, Target("extra", "enrichment", "c", ("L",), ("P",)))
+    build(store, CELLS, WriteRequest("cells", "seed", "c", ("L",), ("P",)))
+    build(store, EXTRA, WriteRequest("extra", "enrichment", "c", ("L",), ("P",)))
     for view in (
         ViewDocument("whole", "cube", cube="c", datasets=("cells", "extra")),
         ViewDocument("staged", "view", "select name as n from an.cells", columns={"n": "string"}),

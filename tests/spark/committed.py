@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 
 from ktk_engine.change.stage import Stage
 from ktk_engine.errors import KtkError
-from tests.support.changes import Target, WriteResult
+from tests.support.changes import WriteRequest, WriteResult
 from tests.support.committed import snapshot_of
 from tests.support.queries import Condition, IsIn
 from tests.support.stores import LocalStore
 
 
-def committed(store: LocalStore, target: Target) -> list[Any]:
+def committed(store: LocalStore, target: WriteRequest) -> list[Any]:
     """The schema and each file's place, columns and rows; names of files differ."""
     snapshot = snapshot_of(store, target.uuid)
     files = []
@@ -27,7 +27,10 @@ def committed(store: LocalStore, target: Target) -> list[Any]:
 
 
 def outcome(
-    monkeypatch: Any, store: LocalStore, target: Target, write: Callable[[], WriteResult | None]
+    monkeypatch: Any,
+    store: LocalStore,
+    target: WriteRequest,
+    write: Callable[[], WriteResult | None],
 ) -> list[Any]:
     """What a rewrite says, what its commit depends on, and what it leaves."""
     reads: list[Any] = []

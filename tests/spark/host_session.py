@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from ktk_engine import Store
 from ktk_engine.spark.compatibility import all_settings
 from ktk_engine.spark.frames import frame_of_table
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.stores import LocalStore
 
-SEED = Target("s", "seed", "c", ("D",), partition_by=("P",))
-ENRICHMENT = Target("e", "enrichment", "c", ("D",))
+SEED = WriteRequest("s", "seed", "c", ("D",), partition_by=("P",))
+ENRICHMENT = WriteRequest("e", "enrichment", "c", ("D",))
 PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.support.changes import Target
+from tests.support.changes import WriteRequest
 from tests.support.committed import snapshot_of
 from tests.support.documents import stored_index
 
-TABLE = Target("t", partition_by=("P",), indexes=("k",))
-SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
+TABLE = WriteRequest("t", partition_by=("P",), indexes=("k",))
+SEED = WriteRequest("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
 
 
 def rows(spark, start, end, offset=0):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 
-SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
+SEED = WriteRequest("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
 
 
 def build_cube(spark, store):
@@ -19,5 +19,5 @@ def build_cube(spark, store):
             .where("id % 2 = 0")
             .selectExpr("id % 5 as P", "id as L", f"id * 1.5D as {name}")
         )
-        build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
+        build(store, frame, WriteRequest(name, "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))

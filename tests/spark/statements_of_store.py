@@ -6,7 +6,7 @@ from ktk_engine import Store
 from ktk_engine.spark.client.client import is_connect
 from ktk_engine.sql.token import split_statements
 from ktk_engine.warehouse.author import by_hand  # deep: a view is stored by somebody
-from tests.support.changes import Relations, Target, build, run_statement
+from tests.support.changes import Relations, WriteRequest, build, run_statement
 from tests.support.committed import resolve, scope_of
 from tests.support.spark import SqlSession, new_session
 from tests.support.stores import Warehouse
@@ -39,7 +39,7 @@ class Statements:
 
     def fill(self, name, table, partition_by=()):
         """Make a table of the rows, without Spark."""
-        build(self.store, table, Target(name, partition_by=partition_by))
+        build(self.store, table, WriteRequest(name, partition_by=partition_by))
 
     def stored(self, name):
         """The rows of a table, without Spark."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import mismatch
 
 ROWS = pa.table(
@@ -33,7 +33,7 @@ CHANGES = (
 
 @pytest.mark.parametrize("appended", [False, True])
 def test_each_change(store, sql, appended):
-    build(store, ROWS, Target("t", partition_by=("p",), indexes=("n",)))
+    build(store, ROWS, WriteRequest("t", partition_by=("p",), indexes=("n",)))
     table = Store.of(store).table("t")
     for change in CHANGES:
         assert sql.sql("select count(*) from an.t").collect()
@@ -44,7 +44,7 @@ def test_each_change(store, sql, appended):
             missing = [name for name in table.schema.names if name not in own.schema.names]
             for name in missing:
                 own = own.append_column(name, pa.nulls(3, table.schema.field(name).type))
-            build(store, own, Target.of(table._loaded.snapshot), mode="append")
+            build(store, own, WriteRequest.of(table._loaded.snapshot), mode="append")
             table = table.at()
         frame = sql.sql("select * from an.t")
         assert frame.columns == table.schema.names

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from ktk_engine import Store
 from ktk_engine.spark.session.job_group import job_group
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 
 CELLS = pa.table({"L": range(100), "P": [n % 2 for n in range(100)]})
 MORE = CELLS.append_column("e", CELLS["L"])
@@ -23,8 +23,8 @@ def endless(s3_server, proxy):
     """A cube on S3, of which a file is asked for and never given; and what tells of the asking."""
     asked, release = threading.Event(), threading.Event()
     store = proxy.behind(s3_server)
-    build(store, CELLS, Target("seed", "seed", "c", ("L",), ("P",)))
-    build(store, MORE, Target("e", "enrichment", "c", ("L",), ("P",)))
+    build(store, CELLS, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
+    build(store, MORE, WriteRequest("e", "enrichment", "c", ("L",), ("P",)))
 
     def decide(method, path):
         if method == "GET" and "/table/P%3D1/" in path.replace("=", "%3D") and "%2B%2Be/" in path:

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from ktk_engine.errors import ConfigurationError, DataError
 from tests.spark.changing import run
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.changes import RowChanges, Target, build
+from tests.support.changes import RowChanges, WriteRequest, build
 from tests.support.committed import read_history, snapshot_of
 from tests.support.kartothek import build_with_kartothek, kartothek, needs_kartothek
 from tests.support.stores import tree
@@ -99,7 +99,7 @@ def test_numbers_with_an_exponent_are_doubles(spark, sql, store, condition):
     near = [n + sign * 2**53 for n in range(-3, 4) for sign in (-1, 1)]
     values = ", ".join(f"({n}L, cast({n} as decimal(38,0)))" for n in [*near, 1, 100, 2**63 - 600])
     frame = spark.sql(f"select * from values {values} as t(id, m)")
-    build(store, frame, Target("t"))
+    build(store, frame, WriteRequest("t"))
     expected = {row.id for row in frame.where(f"not ({condition})").collect()}
     run(sql, store, f"delete from an.t where {condition}")
     assert {row.id for row in sql.sql("select id from an.t").collect()} == expected
@@ -108,7 +108,9 @@ def test_numbers_with_an_exponent_are_doubles(spark, sql, store, condition):
 
 def test_subqueries_of_deletes_and_updates(spark, sql, store):
     build(store, rows(spark, 0, 20), TABLE)
-    build(store, spark.sql("select * from values (1L), (2L), (null) as t(id)"), Target("gone"))
+    build(
+        store, spark.sql("select * from values (1L), (2L), (null) as t(id)"), WriteRequest("gone")
+    )
     run(sql, store, "delete from an.t where L in (select id from an.gone)")
     assert set(content(sql)) == {0, *range(3, 20)}
     run(
@@ -127,7 +129,7 @@ def test_subqueries_of_deletes_and_updates(spark, sql, store):
 @BOTH
 def test_rows_are_merged(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
-    build(store, rows(spark, 90, 110, 1000).where("P < 2"), Target("new"))
+    build(store, rows(spark, 90, 110, 1000).where("P < 2"), WriteRequest("new"))
     done = run(
         sql,
         store,
@@ -196,7 +198,7 @@ def test_several_source_rows_for_one_row(spark, sql, store):
 
 def test_null_is_not_true_and_matches_nothing(spark, sql, store):
     old = "select * from values (1L, 1.0D), (2L, null), (3L, double('nan')), (null, 4) as t(L, v)"
-    build(store, spark.sql(old), Target("t"))
+    build(store, spark.sql(old), WriteRequest("t"))
     done = run(
         sql,
         store,
@@ -214,7 +216,7 @@ def test_null_is_not_true_and_matches_nothing(spark, sql, store):
 
 
 def test_partition_values_move(spark, sql, store):
-    target = Target("t", partition_by=("s p", "b"), indexes=("L",))
+    target = WriteRequest("t", partition_by=("s p", "b"), indexes=("L",))
     values = ", ".join(f"('{s}', {b}, {i}L)" for i, s in enumerate(NASTY) for b in (True, False))
     old = spark.sql(f"select * from values {values} as t(`s p`, b, L)")
     build(store, old, target)
@@ -291,7 +293,7 @@ def test_types_beyond_spark_stay(spark, sql, store):
             "n": pa.nulls(3, pa.string()),
         }
     )
-    build(store, table, Target("t"))
+    build(store, table, WriteRequest("t"))
     schema = snapshot_of(store, "t").schema
     run(sql, store, "update an.t set u = 7, b = not b where u = 18446744073709551615")
     run(sql, store, "delete from an.t where b is null")

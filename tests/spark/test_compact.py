@@ -17,7 +17,7 @@ from ktk_engine.errors import (
     StoreError,
 )
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.changes import Target, build, find_compactions
+from tests.support.changes import WriteRequest, build, find_compactions
 from tests.support.changes import compact as compact_dataset
 from tests.support.committed import resolve, version_of
 from tests.support.stores import FaultyStore, fail, tree
@@ -82,7 +82,7 @@ def find(store, **options):
 
 @pytest.mark.parametrize("partition_by", [("s", "b"), ()], ids=["partitioned", "unpartitioned"])
 def test_values_types_and_indices_stay(spark, sql, compact, store, partition_by):
-    target = Target("t", partition_by=partition_by, indexes=("L", "u"))
+    target = WriteRequest("t", partition_by=partition_by, indexes=("L", "u"))
     build(store, nasty(0), target)
     for start in (100, 200, 300):
         build(store, nasty(start), target, mode="append")
@@ -200,7 +200,7 @@ def test_the_command(spark, store):
 
 
 def test_a_column_that_was_sorted_by_may_leave(spark, sql, compact, store):
-    target = Target("t", clustered_by=("k",), on_schema_change="sync_all_columns")
+    target = WriteRequest("t", clustered_by=("k",), on_schema_change="sync_all_columns")
     build(store, spark.sql("select 1 as k, 2 as v"), target)
     target = replace(target, clustered_by=())
     build(store, spark.sql("select 3 as v"), target, mode="append")

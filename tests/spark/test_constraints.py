@@ -8,12 +8,12 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.spark.compatibility import collect_table
-from tests.support.changes import Constraint, Target, build
+from tests.support.changes import Constraint, WriteRequest, build
 from tests.support.committed import resolve
 from tests.support.spark import MergeBy, merge
 
-TABLE = Target("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
-CUBE = Target("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)
+TABLE = WriteRequest("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
+CUBE = WriteRequest("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)
 
 
 def rows(spark, low, high):

@@ -12,7 +12,7 @@ import pytest
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.committed import outcome
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.random_cubes import CLASSES, INDEXED
 from tests.support.spark import MergeBy, Predicates, merge, watch_executors
 
@@ -23,7 +23,7 @@ FLOATS = [math.nan, -0.0, None, 1.5]
 DAY = datetime.date(1582, 10, 4)
 TIME = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)
 UNSIGNED = {"u": pa.uint64(), "w": pa.uint8()}
-CUBE = Target("t", "seed", "c", ("L", "d"), ("P", "B"), indexes=("w",), declared=UNSIGNED)
+CUBE = WriteRequest("t", "seed", "c", ("L", "d"), ("P", "B"), indexes=("w",), declared=UNSIGNED)
 CUBE = replace(CUBE, on_schema_change="append_new_columns")
 CELLS = ("P", "B", "L", "d")
 OTHER_CELLS = (pa.string(), pa.bool_(), pa.int64(), pa.date32())  # which all tests have

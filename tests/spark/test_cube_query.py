@@ -10,7 +10,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import is_in
 
 DAYS = [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)]
@@ -29,10 +29,10 @@ def cube(store):
             "f": [math.nan if i < 2 else -0.0 if i < 4 else 0.0 if i < 6 else 1.0 for i in n],
         }
     )
-    target = Target("seed", "seed", "c", ("L", "day", "M"), ("P",), indexes=("k", "f"))
+    target = WriteRequest("seed", "seed", "c", ("L", "day", "M"), ("P",), indexes=("k", "f"))
     build(store, seed, target)
     lines = pa.table({"P": [0, 1, 2], "L": [0, 1, 2], "name": ["zero", "one", "two"]})
-    build(store, lines, Target("lines", "enrichment", "c", ("L",), ("P",), indexes=("name",)))
+    build(store, lines, WriteRequest("lines", "enrichment", "c", ("L",), ("P",), indexes=("name",)))
     return Store(store.root).cube("c")
 
 
@@ -141,6 +141,6 @@ def test_the_first_rows_are_the_same_in_spark(spark, cube):
 
 
 def test_the_first_rows_of_a_table_in_spark(spark, store):
-    build(store, pa.table({"n": range(10)}), Target("t"))
+    build(store, pa.table({"n": range(10)}), WriteRequest("t"))
     query = Store(store.root).table("t").query(where="n > 3", limit=2)
     assert query.to_arrow(spark).num_rows == query.count(spark) == 2

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.voices import DBT
 
 COUNT = 400
@@ -37,7 +37,7 @@ def _end_of_pages(data: bytes) -> int:
 @pytest.fixture
 def damage(store):
     """The key of a data file, and a function that flips one of its bits."""
-    build(store, ROWS, Target("cells", "seed", "c", ("k",), partition_by=("P",)))
+    build(store, ROWS, WriteRequest("cells", "seed", "c", ("k",), partition_by=("P",)))
     cube = Store(store.root).cube("c")
     files = cube._loaded.snapshots["cells"].files.to_pylist()
     key = files[0]["key"]
@@ -80,7 +80,7 @@ def test_a_host_session_without_the_setting_verifies_too(spark, store, damage, w
 def test_a_file_that_tasks_read_is_named(spark, store, damage):
     """A worker's error is that of the library, without its traceback."""
     other = pa.table({"k": ROWS["k"], "P": ROWS["P"], "e": ROWS["number"]})
-    build(store, other, Target("e", "enrichment", "c", ("k",), partition_by=("P",)))
+    build(store, other, WriteRequest("e", "enrichment", "c", ("k",), partition_by=("P",)))
     damage(damage.pages // 2)
     query = Store(store.root).cube("c").query()
     assert len(query.plan.datasets) == 2

@@ -12,7 +12,7 @@ import pytest
 
 from ktk_engine.errors import DataError, TypeClassError
 from tests.spark.times import needs_times
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import check, snapshot_of
 from tests.support.queries import parse_type
 from tests.support.stores import tree
@@ -55,7 +55,7 @@ CASES = [
 
 @pytest.mark.parametrize(("declared", "sql_value", "stored", "read"), CASES)
 def test_it_is_stored_and_read_back(spark, sql, store, declared, sql_value, stored, read):
-    target = Target("seed", "seed", "c", ("L",), ("P",), declared={"v": parse_type(declared)})
+    target = WriteRequest("seed", "seed", "c", ("L",), ("P",), declared={"v": parse_type(declared)})
     frame = spark.sql(f"select 0 as P, 0 as L, {sql_value} as v union all select 0, 1, null")
     build(store, frame, target)
     snapshot = snapshot_of(store, "c++seed")
@@ -69,7 +69,11 @@ def test_it_is_stored_and_read_back(spark, sql, store, declared, sql_value, stor
     assert check(store, "c").problems == ()
     # What Spark gives back goes in again without a word, for the class is committed.
     if "timestamp[us, tz" not in declared:
-        build(store, sql.sql("select * from an.seed"), Target("seed", "seed", "c", ("L",), ("P",)))
+        build(
+            store,
+            sql.sql("select * from an.seed"),
+            WriteRequest("seed", "seed", "c", ("L",), ("P",)),
+        )
 
 
 def _text(t) -> str:
@@ -104,7 +108,7 @@ def _name(value: object) -> str | None:
     ],
 )
 def test_values_that_do_not_fit_are_counted(spark, store, declared, sql_value, example):
-    target = Target("t", declared={"v": parse_type(declared)})
+    target = WriteRequest("t", declared={"v": parse_type(declared)})
     with pytest.raises(DataError, match="nothing was committed") as error:
         build(store, spark.range(2).selectExpr("id", f"{sql_value} as v"), target)
     assert f" a value in `v` that its type, {parse_type(declared)}" in str(error.value)
@@ -130,7 +134,7 @@ def _name(value: object) -> str | None:
     ],
 )
 def test_another_class_is_refused_with_the_cast_that_helps(spark, store, declared, sql_value, fix):
-    target = Target("t", declared={"v": parse_type(declared)})
+    target = WriteRequest("t", declared={"v": parse_type(declared)})
     with pytest.raises(TypeClassError, match="declared as another class") as error:
         build(store, spark.sql(f"select 1 as id, {sql_value} as v"), target)
     assert DBT is None or fix in error.value.said(DBT)
@@ -142,9 +146,9 @@ def test_another_class_is_refused_with_the_cast_that_helps(spark, store, declare
 
 
 def test_an_enrichment_takes_an_unsigned_dimension_over(spark, sql, store):
-    seed = Target("seed", "seed", "c", ("L",), ("P",), declared={"L": pa.uint32()})
+    seed = WriteRequest("seed", "seed", "c", ("L",), ("P",), declared={"L": pa.uint32()})
     build(store, spark.range(4).selectExpr("id % 2 as P", "id as L", "id as v"), seed)
     frame = sql.sql("select P, L, cast(L as double) as w from an.seed")
-    build(store, frame, Target("extra", "enrichment", "c", ("L",), ("P",)))
+    build(store, frame, WriteRequest("extra", "enrichment", "c", ("L",), ("P",)))
     snapshot = snapshot_of(store, "c++extra")
     assert snapshot.schema.field("L").type == pa.uint64()

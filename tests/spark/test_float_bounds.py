@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.spark.frames import frame_of_table
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import load_document
 
@@ -59,7 +59,7 @@ CONDITIONS = [
 @pytest.fixture(params=["ours", "another program's", "another program's with dictionaries"])
 def table(request, store):
     if request.param == "ours":
-        build(store, TABLE, Target("t", row_group_rows=4))
+        build(store, TABLE, WriteRequest("t", row_group_rows=4))
     else:
         write_plain(store, "t", TABLE)
         (key,) = load_document(store, "t").partitions.values()
@@ -90,7 +90,7 @@ def _by_condition(rows, conditions):
 
 
 def test_only_row_groups_with_nan_lack_bounds(store):
-    build(store, TABLE, Target("t", row_group_rows=4))
+    build(store, TABLE, WriteRequest("t", row_group_rows=4))
     (key,) = load_document(store, "t").partitions.values()
     with pq.ParquetFile(store.root / key, page_checksum_verification=True) as file:
         assert str(file.read().to_pydict()) == str(TABLE.to_pydict())

@@ -17,7 +17,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.gate.gate import validate_write  # deep: counted
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.changes import Retention, RowChanges, Target, build, run_cleanup
+from tests.support.changes import Retention, RowChanges, WriteRequest, build, run_cleanup
 from tests.support.committed import resolve
 from tests.support.spark import MergeBy, Predicates, merge, replace_where
 from tests.support.stores import LOCK_KEY, LocalStore
@@ -76,7 +76,7 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         passed.append(args)
         return validate_write(*args, **options)
 
-    monkeypatch.setattr("ktk_engine.write.checked_write.validate_write", counted)  # deep: patched
+    monkeypatch.setattr("ktk_engine.write.check_write.validate_write", counted)  # deep: patched
     monkeypatch.setattr("ktk_engine.change.merge_versions.validate_write", counted)
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":
@@ -155,7 +155,9 @@ def test_delete_and_insert_takes_every_new_row(spark, sql, store):
 
 def test_columns_come_and_go_with_a_merge(spark, sql, store):
     build(store, rows(spark, 0, 10), TABLE)
-    target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="sync_all_columns")
+    target = WriteRequest(
+        "t", partition_by=("P",), indexes=("k",), on_schema_change="sync_all_columns"
+    )
     new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
     merge(sql.scanner(store), new, target, MergeBy(("L",)))
     assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "k", "w"}
@@ -165,7 +167,9 @@ def test_columns_come_and_go_with_a_merge(spark, sql, store):
 
 def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
     build(store, rows(spark, 0, 10), TABLE)
-    target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="append_new_columns")
+    target = WriteRequest(
+        "t", partition_by=("P",), indexes=("k",), on_schema_change="append_new_columns"
+    )
     new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
     merge(sql.scanner(store), new, target, MergeBy(("L",)))
     build(store, rows(spark, 15, 20).drop("v"), target, mode="append")
@@ -178,7 +182,7 @@ def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
 
 
 def test_null_keys_match_nothing(spark, sql, store):
-    target = Target("t")
+    target = WriteRequest("t")
     build(store, spark.sql("select null as L, 1L as v union all select 1L, 2L"), target)
     new = spark.sql("select cast(null as bigint) as L, 3L as v")
     done = merge(sql.scanner(store), new, target, MergeBy(("L",)))
@@ -190,7 +194,7 @@ def test_null_keys_match_nothing(spark, sql, store):
 def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     before = objects(store)
-    other = Target("t", partition_by=("k",), indexes=("P",))
+    other = WriteRequest("t", partition_by=("k",), indexes=("P",))
     with pytest.raises(ConfigurationError) as layout:
         build(store, rows(spark, 0, 10), other, mode="append")
     assert "--full-refresh to change its layout" in layout.value.said(DBT)
@@ -250,7 +254,7 @@ def test_a_query_of_a_version_that_was_cleaned_up_says_so(spark, store):
 def test_columns_go_with_their_index(spark, sql, store):
     """`sync_all_columns` where rows are appended or replaced, not merged."""
     build(store, rows(spark, 0, 10), TABLE)
-    target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
+    target = WriteRequest("t", partition_by=("P",), on_schema_change="sync_all_columns")
     build(store, rows(spark, 10, 15).drop("k"), target, mode="append")
     assert not snapshot(store, TABLE).indices
     assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "v"}
@@ -271,7 +275,7 @@ def test_columns_go_with_their_index(spark, sql, store):
 @pytest.mark.parametrize("strategy", ["merge", "delete+insert"])
 def test_columns_go_with_their_index_in_a_merge(spark, sql, store, strategy):
     build(store, rows(spark, 0, 10), replace(TABLE, clustered_by=("k",)))
-    target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
+    target = WriteRequest("t", partition_by=("P",), on_schema_change="sync_all_columns")
     new = rows(spark, 5, 15).drop("k")
     with pytest.raises(ConfigurationError, match="k"):
         merge(sql.scanner(store), new, target, MergeBy(("k",), strategy))
@@ -284,7 +288,7 @@ def test_columns_go_with_their_index_in_a_merge(spark, sql, store, strategy):
 
 def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
     build(store, rows(spark, 0, 10), TABLE)
-    target = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
+    target = WriteRequest("t", partition_by=("P",), on_schema_change="append_new_columns")
     build(store, rows(spark, 10, 15).drop("k"), target, mode="append")
     merge(sql.scanner(store), rows(spark, 3, 4, 90).drop("k"), target, MergeBy(("L",)))
     assert content(sql) == {i: i for i in range(15)} | {3: 93}
@@ -305,7 +309,7 @@ def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):
 
 
 def test_keys_are_alike_as_spark_has_it(spark, sql, store):
-    target = Target("t")
+    target = WriteRequest("t")
     build(store, spark.sql("select double('nan') as k, 1 as v union all select 0.0D, 2"), target)
     new = spark.sql("select double('nan') as k, 3 as v union all select -0.0D, 4")
     assert "0 inserted, 2 updated" in str(merge(sql.scanner(store), new, target, MergeBy(("k",))))

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import functions as F
 
 from ktk_engine import Store
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import check, snapshot_of
 from tests.support.tiny_bounds import tiny_indices
 
-TABLE = Target("t", partition_by=("p",), indexes=("a", "b"))
+TABLE = WriteRequest("t", partition_by=("p",), indexes=("a", "b"))
 
 
 @pytest.fixture(autouse=True)

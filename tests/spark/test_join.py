@@ -11,12 +11,19 @@ from ktk_engine.files.write_job import WriteJob  # deep: files of any layout
 from ktk_engine.spark.client.classic import size_in_bytes
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
-from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, Target, build, commit
+from tests.support.changes import (
+    ChangeSet,
+    DatasetChange,
+    PendingCommit,
+    WriteRequest,
+    build,
+    commit,
+)
 from tests.support.committed import cube_scope, new_commit_id, resolve
 from tests.support.queries import load_cube
 from tests.support.spark import executed
 
-SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
+SEED = WriteRequest("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
 
 
 def seed_frame(spark):
@@ -31,7 +38,7 @@ KEYS = {"P": "id % 5 as P", "Q": "concat('q', id % 3) as Q"}
 def enrichment(spark, store, name, where="true", partition_by=("P", "Q")):
     columns = [*(KEYS[key] for key in partition_by), "id as L", f"id * 1.5D as {name}"]
     frame = spark.range(3000).where(where).selectExpr(*columns)
-    build(store, frame, Target(name, "enrichment", "c", ("L",), partition_by))
+    build(store, frame, WriteRequest(name, "enrichment", "c", ("L",), partition_by))
 
 
 def small_answer(scanner, plan):
@@ -73,7 +80,7 @@ def test_nothing_of_a_cube_moves_or_is_sorted(spark, sql, store):
 
 def test_a_partition_of_several_files(spark, store, answer):
     build(store, seed_frame(spark), SEED)
-    target = Target("a", "enrichment", "c", ("L",), ("P", "Q"))
+    target = WriteRequest("a", "enrichment", "c", ("L",), ("P", "Q"))
     enrichment(spark, store, "a", where="id % 2 = 1")
     even = (
         spark.range(3000)
@@ -87,9 +94,9 @@ def test_a_partition_of_several_files(spark, store, answer):
 
 def test_dimensions_in_another_order(spark, store, answer):
     rows = "id % 2 as P", "id % 7 as A", "concat('x', id) as B"
-    seed = Target("seed", "seed", "c", ("A", "B"), ("P",), buckets=4)
+    seed = WriteRequest("seed", "seed", "c", ("A", "B"), ("P",), buckets=4)
     build(store, spark.range(200).selectExpr(*rows), seed)
-    other = Target("a", "enrichment", "c", ("B", "A"), ("P",))
+    other = WriteRequest("a", "enrichment", "c", ("B", "A"), ("P",))
     build(store, spark.range(200).selectExpr(*rows, "id as v"), other)
     _, frame = answer(["B", "v"], "P = 1")
     assert sorted(frame.collect()) == sorted((f"x{x}", x) for x in range(1, 200, 2))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.api import Query, Store
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.foreign_cubes import write_foreign
 from tests.support.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
 from tests.support.stores import LocalStore
@@ -57,9 +57,9 @@ def check_questions(spark, store, data, cube) -> None:
 def test_groups_are_the_same(spark, store):
     n = range(40)
     seed = {"P": [i % 3 for i in n], "L": list(n), "k": [None if i % 7 == 3 else i % 4 for i in n]}
-    build(store, pa.table(seed), Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, pa.table(seed), WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     names = pa.table({"P": [0, 1, 2], "L": [0, 1, 2], "name": ["zero", None, "two"]})
-    build(store, names, Target("names", "enrichment", "c", ("L",), ("P",)))
+    build(store, names, WriteRequest("names", "enrichment", "c", ("L",), ("P",)))
     query = Store(store.root).cube("c").query(["L", "name"], partition_by=["P"])
     ours, theirs = list(query.iter_groups(engine="local")), list(query.iter_groups(spark))
     assert [values for values, _ in ours] == [values for values, _ in theirs]
@@ -69,7 +69,7 @@ def test_groups_are_the_same(spark, store):
 
 def test_spark_answers_what_does_not_fit(spark, store):
     rows = pa.table({"L": range(1000), "v": [i * 0.5 for i in range(1000)]})
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     query = Store(store.root).cube("c").query()
     for answer in (query.to_arrow(memory_limit=1_000), query.to_arrow()):
         assert answer.equals(rows)

@@ -10,7 +10,7 @@ import pytest
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.shown import shown
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import snapshot_of
 from tests.support.random_cubes import CLASSES
 from tests.support.spark import MergeBy, merge, watch_executors
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("few_rows")
 
 COLUMNS = {f"c{number}": t for number, t in enumerate(CLASSES)}
 UNSIGNED = [name for name, t in COLUMNS.items() if t.equals(pa.uint64())]
-TARGET = Target("t", partition_by=("P",), declared=dict.fromkeys(UNSIGNED, pa.uint64()))
+TARGET = WriteRequest("t", partition_by=("P",), declared=dict.fromkeys(UNSIGNED, pa.uint64()))
 PLACES = ["a/b", "50%", "x=y", "ü", ""]
 SPARKS_OWN = [n for n, t in COLUMNS.items() if t.equals(pa.float64()) or pa.types.is_nested(t)]
 DECIMAL = next(name for name, t in COLUMNS.items() if pa.types.is_decimal(t))

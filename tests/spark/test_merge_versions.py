@@ -14,15 +14,15 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.spark.read import collect as few_rows_module
 from ktk_engine.spark.write import write_frame
 from tests.spark.numbered_rows import snapshot
-from tests.support.changes import RowChanges, Target, build
+from tests.support.changes import RowChanges, WriteRequest, build
 from tests.support.committed import resolve, version_of
 from tests.support.spark import queried
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 APPEND = {"on_schema_change": "append_new_columns"}
-TABLE = Target("t", partition_by=("region",), **APPEND)
-CUBE = Target("t", "seed", "c", ("id", "dbt_scd_id"), ("region",), buckets=2, **APPEND)
+TABLE = WriteRequest("t", partition_by=("region",), **APPEND)
+CUBE = WriteRequest("t", "seed", "c", ("id", "dbt_scd_id"), ("region",), buckets=2, **APPEND)
 BY = Versions(unique_key="id")
 TARGETS = pytest.mark.parametrize("target", [TABLE, CUBE], ids=["table", "cube"])
 
@@ -149,7 +149,7 @@ def test_a_row_that_comes_back_unchanged_is_a_version_of_its_own(spark, sql, sto
 
 
 def test_a_version_in_the_cell_of_another_is_refused(spark, sql, store):
-    target = Target("t", "seed", "c", ("id", "dbt_valid_from"), ("region",), **APPEND)
+    target = WriteRequest("t", "seed", "c", ("id", "dbt_valid_from"), ("region",), **APPEND)
     build_versions(store, first(spark), target, BY)
     back = change("insert", 5, "50%", 5, "new", since="2024-01-01")
     with pytest.raises(DataError, match="dbt_scd_id in dimension_columns tells them apart"):

@@ -17,7 +17,7 @@ from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.spark.sql.model_session import model_session
 from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 from ktk_engine.warehouse.returned_rows import returned_rows  # deep: what models return
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import list_relations
 
 
@@ -150,5 +150,5 @@ def test_what_cannot_be_stored_is_refused(result, message):
 def test_a_table_with_a_column_twice_is_refused(store):
     twice = pa.table([[1], [2]], names=["x", "x"])
     with pytest.raises(TypeClassError, match="the column occurs 2 times"):
-        build(store, twice, Target("t"))
+        build(store, twice, WriteRequest("t"))
     assert not list_relations(store)

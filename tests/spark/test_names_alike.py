@@ -8,7 +8,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError
 from tests.spark.small_cube import add_view
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification, ViewDocument
 from tests.support.queries import StoreAddress, quote_identifier
@@ -69,7 +69,7 @@ def test_cubes_that_have_an_address_are_told_apart(sql, store):
 
 
 def test_a_view_and_a_table(sql, store):
-    build(store, table(a=[1]), Target("t"))
+    build(store, table(a=[1]), WriteRequest("t"))
     add_view(store, ViewDocument("T", "view", sql="select 99 as a"))
     with pytest.raises(ConsistencyError, match="several relations, T and t"):
         sql.sql("select a from an.t")
@@ -78,8 +78,8 @@ def test_a_view_and_a_table(sql, store):
 @pytest.mark.parametrize("how", ["create temporary view", "create or replace temp view", "frame"])
 @pytest.mark.parametrize("first", [True, False])
 def test_a_temporary_view_does_not_hide_a_table(sql, store, how, first):
-    build(store, table(a=[1]), Target("u"))
-    build(store, table(L=[1], a=[1]), Target("seed", "seed", "c", ("L",)))
+    build(store, table(a=[1]), WriteRequest("u"))
+    build(store, table(L=[1], a=[1]), WriteRequest("seed", "seed", "c", ("L",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     if first:
         assert rows(sql, "select a from an.u") == rows(sql, "select a from an.c") == [(1,)]

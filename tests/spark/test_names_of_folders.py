@@ -15,7 +15,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.spark.sql.read_files import read_files
 from tests.spark.small_cube import add_view
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument
 from tests.support.kartothek import ORACLE, needs_kartothek
 from tests.support.queries import FileAddress, quote_identifier
@@ -33,11 +33,11 @@ def rows(sql, text: str) -> list[tuple]:
 def test_our_stores(sql, store, name, in_cube):
     table = pa.table({name: VALUES, "id": range(len(VALUES)), "v": [1.5] * len(VALUES)})
     if in_cube:
-        build(store, table, Target("seed", "seed", "c", ("id",), (name,)))
+        build(store, table, WriteRequest("seed", "seed", "c", ("id",), (name,)))
         add_view(store, ViewDocument("t", "cube", cube="c"))
         opened, dataset = Store(store.url).cube("c"), "an.`c++seed`"
     else:
-        build(store, table, Target("t", partition_by=(name,)))
+        build(store, table, WriteRequest("t", partition_by=(name,)))
         opened, dataset = Store(store.url).table("t"), "an.t"
     expected = sorted(zip(VALUES, range(len(VALUES)), strict=True))
     column = quote_identifier(name)

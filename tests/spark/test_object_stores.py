@@ -12,16 +12,16 @@ from dbt.adapters.ktk.operations.cube_query import plan_line
 from ktk_engine import Store
 from ktk_engine.spark.session.session import new_session
 from tests.servers.fault_proxy import FaultProxy
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import check
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import explain
 from tests.support.spark import statements
 from tests.support.stores import LocalStore
 
-CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
-EXTRA = Target("extra", "enrichment", "c", ("id",))
-TABLE = Target("t", partition_by=("p",))
+CELLS = WriteRequest("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
+EXTRA = WriteRequest("extra", "enrichment", "c", ("id",))
+TABLE = WriteRequest("t", partition_by=("p",))
 
 
 @pytest.mark.parametrize("kind", ["s3", "azure", "gcs"])
@@ -50,8 +50,8 @@ def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     assert not [info.key for info in store.list() if info.size == 0 and "published" not in info.key]
 
 
-WIDE = Target("wide", partition_by=("p",))
-OVERLAID = Target("o", "seed", "d", ("id",), ("p",))
+WIDE = WriteRequest("wide", partition_by=("p",))
+OVERLAID = WriteRequest("o", "seed", "d", ("id",), ("p",))
 
 
 def wide_rows(ids):

@@ -10,7 +10,7 @@ from ktk_engine.local.read import aggregate_partially  # deep: patched
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import PartialAggregate
 from tests.support.spark import statements
@@ -73,10 +73,10 @@ def build_wide_cube(spark, store):
         "date_add(date'2020-01-01', cast(id % 50 as int)) as d",
         "cast(date_add(date'2020-01-01', cast(id % 50 as int)) as timestamp_ntz) as t",
     )
-    build(store, seed, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     values = "array(0D, -0D, 1.5D, double('nan'), double('inf'), null)[id % 6] as x"
     other = spark.range(5000).selectExpr("id % 3 as P", "id as L", values)
-    build(store, other, Target("e", "enrichment", "c", ("L",), ("P",)))
+    build(store, other, WriteRequest("e", "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
 
 
@@ -113,9 +113,9 @@ def without_folding(read_usage):
 
 def test_an_overflow_is_spark_s_error(spark, sql, store, monkeypatch):
     rows = spark.range(6000).selectExpr("id % 2 as P", "id as L", f"{2**62} as n")
-    build(store, rows, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     other = spark.range(6000).selectExpr("id % 2 as P", "id as L", "1D as x")
-    build(store, other, Target("e", "enrichment", "c", ("L",), ("P",)))
+    build(store, other, WriteRequest("e", "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     session = statements(sql.session, store, sql.scratch, schema="s")
     ansi = sql.session.conf.get("spark.sql.ansi.enabled")

@@ -12,7 +12,7 @@ from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import LocalEngine
 from tests.support.spark import executed
@@ -45,7 +45,7 @@ def test_they_are_made_again_for_other_columns(cube, spark, sql, made):
     assert sql.sql("select sum(v) from an.c").first()[0] == 999_000
 
     more = spark.range(1000).selectExpr("id % 5 as P", "id as L", "id as g")
-    build(cube, more, Target("g", "enrichment", "c", ("L",), ("P",)))
+    build(cube, more, WriteRequest("g", "enrichment", "c", ("L",), ("P",)))
     assert sql.sql("select sum(g) from an.c").first()[0] == 499_500
     assert len(made) == 2
 
@@ -122,7 +122,7 @@ def test_columns_that_are_not_needed_keep_their_places_and_types(spark, sql, sto
         "cast(id as decimal(30, 3)) as `größe `",
         "id as v",
     )
-    build(store, seed, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     both = "(select * from an.c union all select * from an.c)"
     assert sql.sql(f"select sum(v), sum(L) from {both}").collect() == [(72, 72)]

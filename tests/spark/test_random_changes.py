@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ktk_engine.errors import DataError
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.changing import run
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.random_cubes import examples
 from tests.support.spark import statements
 from tests.support.stores import LocalStore, tree
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("few_rows")
 Row = dict[str, Any]
 TYPES = {"P": pa.string(), "L": pa.int64(), "v": pa.float64(), "a b": pa.string()}
 SCHEMA = pa.schema(TYPES)
-TABLE = Target("t", partition_by=("P",), indexes=("a b",))
-CUBE = Target("t", "seed", "c", ("L",), ("P",))
+TABLE = WriteRequest("t", partition_by=("P",), indexes=("a b",))
+CUBE = WriteRequest("t", "seed", "c", ("L",), ("P",))
 VALUES: dict[str, list[Any]] = {
     "P": ["a/b", "50%", "x=y", ""],
     "L": [0, 1, 2, 3, 2**53 + 1],
@@ -170,7 +170,7 @@ def cells(rows: list[Row]) -> dict[tuple[Any, Any], Row]:
     return {(row["P"], row["L"]): row for row in rows}
 
 
-def put(sql, store: LocalStore, target: Target, rows: list[Row], mode: Any = None) -> None:
+def put(sql, store: LocalStore, target: WriteRequest, rows: list[Row], mode: Any = None) -> None:
     frame = frame_of_table(sql.session, pa.Table.from_pylist(rows, SCHEMA))
     build(store, frame, target, mode=mode)
 
@@ -227,7 +227,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
         old = list({**cells(first), **cells(second)}.values())
     put(sql, store, target, first)
     put(sql, store, target, second, "append")
-    put(sql, store, Target("s"), new)
+    put(sql, store, WriteRequest("s"), new)
     check(sql, store, statement(plan), old, new, plan, cube)
 
 

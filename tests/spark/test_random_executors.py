@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ktk_engine.errors import KtkError
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import snapshot_of
 from tests.support.random_cubes import examples
 from tests.support.spark import (
@@ -60,8 +60,8 @@ VALUES: dict[str, list[Any]] = {
     "u": [None, 0, 2**64 - 1],
     "n": [None, {"x": None}, {"x": 1}],
 }
-TABLE = Target("t", partition_by=("P",), indexes=("k",), declared={"u": pa.uint64()})
-CUBE = Target("t", "seed", "c", ("L",), ("P",), declared={"u": pa.uint64()})
+TABLE = WriteRequest("t", partition_by=("P",), indexes=("k",), declared={"u": pa.uint64()})
+CUBE = WriteRequest("t", "seed", "c", ("L",), ("P",), declared={"u": pa.uint64()})
 KEYS = [("L",), ("P", "L"), ("k",), ("k", "d"), ("m",), ("u",), ("i", "P"), ("v",), ("n", "L")]
 PREDICATES = [
     "P = 'a/b'",
@@ -125,7 +125,7 @@ def given_rows(change: Change) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def left(store: LocalStore, target: Target) -> list[Any]:
+def left(store: LocalStore, target: WriteRequest) -> list[Any]:
     """The rows, and the types that they have in files."""
     snapshot = snapshot_of(store, target.uuid)
     rows, types = Counter(), set()
@@ -149,7 +149,7 @@ def carried_out(sql, tmp_path_factory, monkeypatch):
     """Carries out a change in a store of its own; says what it left, and who has done it."""
 
     def run(
-        target: Target, parts: list[pa.Table], change: Change, by_arrow: bool
+        target: WriteRequest, parts: list[pa.Table], change: Change, by_arrow: bool
     ) -> tuple[Any, list[bool]]:
         store = LocalStore(tmp_path_factory.mktemp("executors"))
         for part in parts:

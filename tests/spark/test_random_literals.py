@@ -16,7 +16,7 @@ from ktk_engine import Store
 from ktk_engine.errors import KtkError, LocalEngineError
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: compared with Spark
 from tests.spark.changing import run
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import KnownStores
 from tests.support.random_cubes import examples
 
@@ -84,8 +84,8 @@ def _literals(column: str) -> st.SearchStrategy[str]:
 @pytest.fixture
 def tables(store):
     """The same rows in one file, and in one file each."""
-    build(store, ROWS, Target("t"))
-    build(store, ROWS, Target("u", partition_by=("k",)))
+    build(store, ROWS, WriteRequest("t"))
+    build(store, ROWS, WriteRequest("u", partition_by=("k",)))
 
 
 @examples(200)
@@ -113,8 +113,8 @@ def test_random_conditions(sql, store, tables, condition):
 def test_random_deletes(sql, store, condition, column):
     rows = ROWS.slice(0, 2).drop_columns(["f"] if column != "f" else [])
     condition = condition if condition.split()[0] in rows.schema.names else "k = 1"
-    build(store, rows, Target("t"))
-    build(store, rows, Target("u", partition_by=(column,)))
+    build(store, rows, WriteRequest("t"))
+    build(store, rows, WriteRequest("u", partition_by=(column,)))
     left = []
     for name in ("t", "u"):
         try:

@@ -16,7 +16,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.sql.token import split_statements
 from tests.spark.statement_writer import COLUMNS, NAMES, TEXTS, Writer, Written, plain
-from tests.support.changes import Relations, Target, build, run_statement
+from tests.support.changes import Relations, WriteRequest, build, run_statement
 from tests.support.random_cubes import examples
 from tests.support.spark import SqlSession, frame_of_table
 from tests.support.stores import Warehouse
@@ -54,7 +54,9 @@ class Both:
         self.session = SqlSession(self.spark, warehouse.find_schema, root / "scratch")
         self.facade = Store(str(root / "an"))
         for name in NAMES:
-            build(self.store, ROWS, Target(name, partition_by=("p p",) if name == "t" else ()))
+            build(
+                self.store, ROWS, WriteRequest(name, partition_by=("p p",) if name == "t" else ())
+            )
             self.let(name, ROWS)
 
     def let(self, name: str, rows: pa.Table) -> None:

@@ -20,7 +20,7 @@ from ktk_engine.errors import DataError
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.spark.shown import shown
-from tests.support.changes import Target, build, compact, find_compaction
+from tests.support.changes import WriteRequest, build, compact, find_compaction
 from tests.support.committed import resolve
 from tests.support.random_cubes import examples
 from tests.support.spark import MergeBy, Predicates, merge, replace_where, watch_executors
@@ -49,8 +49,8 @@ VERBS = [  # appends overlay cells, and replacing single rows must not bring old
     *("overwrite", "merge", "delete+insert", "replace_where", "compact", "rebuild"),
     *("append", "append", "append", "merge", "delete+insert", "replace_where", "replace_where"),
 ]
-TABLE = Target("t", partition_by=("P",), indexes=("k",), declared={"u": pa.uint64()})
-CUBE = Target("t", "seed", "c", ("L",), ("P",), buckets=4, declared={"u": pa.uint64()})
+TABLE = WriteRequest("t", partition_by=("P",), indexes=("k",), declared={"u": pa.uint64()})
+CUBE = WriteRequest("t", "seed", "c", ("L",), ("P",), buckets=4, declared={"u": pa.uint64()})
 
 # Predicates in SQL and in Python, where null is never true and NaN is the largest number.
 PREDICATES: dict[str, Callable[[pd.Series], bool]] = {
@@ -150,7 +150,7 @@ def once(rows: pd.DataFrame, address: tuple[str, ...]) -> pd.DataFrame | None:
     return None if address and rows.duplicated(list(address)).any() else rows
 
 
-def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> None:
+def write(sql: SqlSession, store: LocalStore, target: WriteRequest, step: Step) -> None:
     scanner = sql.scanner(store)
     columns = {
         name: pa.array(list(step.rows[name]), t, from_pandas=False) for name, t in TYPES.items()

@@ -14,7 +14,7 @@ from tests.spark.changing import run
 from tests.support.changes import (
     Relations,
     ScopeTransaction,
-    Target,
+    WriteRequest,
     build,
     read_statement,
     run_statement,
@@ -30,7 +30,7 @@ from tests.support.spark import (
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
-TABLE, OTHER = Target("t"), Target("o")
+TABLE, OTHER = WriteRequest("t"), WriteRequest("o")
 
 
 @pytest.fixture

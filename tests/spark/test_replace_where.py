@@ -11,7 +11,7 @@ from ktk_engine.change.predicates import EventWindow
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.sql.dialect import DEFAULT
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.changes import RowChanges, Target, build
+from tests.support.changes import RowChanges, WriteRequest, build
 from tests.support.committed import resolve, version_of
 from tests.support.spark import MergeBy, Predicates, merge, replace_where
 from tests.support.stores import tree
@@ -46,7 +46,7 @@ def test_the_rows_of_a_predicate_are_replaced_and_other_files_stay(spark, sql, s
 
 
 def test_unknown_is_not_true(spark, sql, store):
-    target = Target("t")
+    target = WriteRequest("t")
     old = "select * from values (1L, 1.0D), (2L, null), (3L, double('nan')) as t(L, v)"
     build(store, spark.sql(old), target)
     new = spark.sql("select 9L as L, 0.5D as v")
@@ -61,7 +61,7 @@ def test_unknown_is_not_true(spark, sql, store):
 
 
 def test_values_that_are_hard_to_name(spark, sql, store):
-    target = Target("t", partition_by=("s", "b"))
+    target = WriteRequest("t", partition_by=("s", "b"))
     values = ", ".join(f"('{s}', {b}, {i}L)" for i, s in enumerate(NASTY) for b in (True, False))
     old = spark.sql(f"select *, cast(null as string) as e from values {values} as t(s, b, L)")
     build(store, old, target)
@@ -75,11 +75,11 @@ def test_values_that_are_hard_to_name(spark, sql, store):
 
 
 def test_the_first_run_builds_and_checks(spark, sql, store):
-    build(store, rows(spark, 0, 10).selectExpr("v as at", "v"), Target("u"))
+    build(store, rows(spark, 0, 10).selectExpr("v as at", "v"), WriteRequest("u"))
     day = EventWindow("at", datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 4, tzinfo=UTC))
     new = spark.sql("select timestamp_ntz '2024-01-05' as at, 1 as v")
     for full_refresh, name in ((False, "t"), (True, "u")):
-        target = Target(name)
+        target = WriteRequest(name)
         with pytest.raises(DataError, match="not true for 1 new row"):
             replace_where(sql.scanner(store), new, target, day, full_refresh=full_refresh)
     where = Predicates(["L >= 50"])
@@ -136,7 +136,7 @@ def test_a_cell_outside_of_the_predicates_is_refused(spark, sql, store, strategy
 
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "date"])
 def test_a_window_of_event_time(spark, sql, store, type_):
-    target = Target("t")
+    target = WriteRequest("t")
     days = "select cast(timestamp '2024-01-01' + make_interval(0, 0, 0, id) as {t}) as at, {v} as v"
     build(store, spark.sql((days + " from range(5)").format(t=type_, v="id")), target)
     where = EventWindow("at", datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 4, tzinfo=UTC))
@@ -152,7 +152,7 @@ def test_a_window_of_event_time(spark, sql, store, type_):
 
 def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
     """Rows of an unpartitioned table: statistics tell that nothing overlaps."""
-    target = Target("t")
+    target = WriteRequest("t")
     build(store, rows(spark, 0, 100).coalesce(1), target)
     state = resolve(store, target.scope)
     build(store, rows(spark, 200, 210), target, mode="append")
@@ -165,7 +165,7 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
         build(store, rows(spark, 100, 110), target, mode="files", **read)
 
 
-@pytest.mark.parametrize("target", [Target("t"), SEED], ids=["table", "cube"])
+@pytest.mark.parametrize("target", [WriteRequest("t"), SEED], ids=["table", "cube"])
 def test_windows_that_are_replaced_at_once_all_arrive(spark, sql, store, target):
     """The first of them builds the dataset; who comes second computes anew."""
 

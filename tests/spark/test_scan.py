@@ -10,13 +10,13 @@ import pytest
 
 from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.read.plan_frame import plan_frame
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import snapshot_of
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import document_key, render_document
 from tests.support.queries import MetadataCache, plan_rows
 
-SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
+SEED = WriteRequest("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
 AWKWARD = ["plain", "a/b", "x=y", "100%", "ü", "", " ", "nan", "__HIVE_DEFAULT_PARTITION__", ".."]
 
 
@@ -86,7 +86,7 @@ def test_no_files_give_no_rows_of_the_right_types(sql, store, seed):
 
 
 def test_an_unpartitioned_dataset(spark, sql, store):
-    target = Target("planes", "enrichment", "c", ("L",))
+    target = WriteRequest("planes", "enrichment", "c", ("L",))
     build(store, spark.range(100).selectExpr("id as L", "id * 2 as w"), target)
     snapshot = snapshot_of(store, target.uuid)
     assert read(sql, store, snapshot, snapshot.files).count() == 100
@@ -101,7 +101,7 @@ def test_a_store_below_awkward_folders(spark, sql, tmp_path):
     from tests.support.stores import LocalStore
 
     store = LocalStore(tmp_path / "a b" / "ü%20+" / "an")
-    target = Target("seed", "seed", "c", ("L",), ("P",))
+    target = WriteRequest("seed", "seed", "c", ("L",), ("P",))
     frame = spark.range(10).selectExpr("concat('ü', id % 2) as P", "id as L")
     build(store, frame, target)
     snapshot = snapshot_of(store, target.uuid)

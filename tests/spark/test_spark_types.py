@@ -6,7 +6,7 @@ import pytest
 from pyspark.ml.linalg import Vectors
 
 from ktk_engine.errors import TypeClassError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.spark import spark_version
 
 POINT = "X'0101000000000000000000F03F0000000000000040'"
@@ -44,7 +44,7 @@ def test_are_refused_by_name_with_what_helps(spark, store, case, form):
     value, name, fix = case
     frame = spark.sql(f"select 1L as id, {form.format(value)} as x")
     with pytest.raises(TypeClassError) as error:
-        build(store, frame, Target("t"))
+        build(store, frame, WriteRequest("t"))
     text = str(error.value)
     assert f"{name} has no type class" in text
     assert fix.replace("(x", f"({WRAPPED[form]}") in text
@@ -55,28 +55,28 @@ def test_are_refused_by_name_with_what_helps(spark, store, case, form):
 def test_what_is_advised_is_stored(spark, store, case):
     value, _, fix = case
     frame = spark.sql(f"select 1L as id, {fix.replace('x', value, 1)} as x")
-    build(store, frame, Target("t"))
+    build(store, frame, WriteRequest("t"))
 
 
 def test_all_columns_are_named_at_once(spark, store):
     frame = spark.sql("select 1L as id, interval '1' day as i, interval '1' month as j")
     with pytest.raises(TypeClassError, match="2 of 3 columns differ"):
-        build(store, frame, Target("t"))
+        build(store, frame, WriteRequest("t"))
 
 
 def test_types_of_users(spark, store):
     frame = spark.createDataFrame([(1, Vectors.dense([1.0, 2.0]))], ["id", "x"])
     for rows in (frame, frame.selectExpr("id", "array(x) as x")):
         with pytest.raises(TypeClassError, match="vector has no type class: only the program"):
-            build(store, rows, Target("t"))
+            build(store, rows, WriteRequest("t"))
 
 
 @pytest.mark.parametrize("text", ["cast('a' as char(3))", "cast('a' as varchar(3))", "'a'"])
 def test_texts_stay_texts(spark, store, text):
-    build(store, spark.sql(f"select {text} as x"), Target("t"))
+    build(store, spark.sql(f"select {text} as x"), WriteRequest("t"))
 
 
 def test_texts_of_the_default_collation(spark, store):
     if spark_version() < SINCE_40:
         pytest.skip("Spark has collations since 4.0")
-    build(store, spark.sql("select 'a' collate UTF8_BINARY as x"), Target("t"))
+    build(store, spark.sql("select 'a' collate UTF8_BINARY as x"), WriteRequest("t"))

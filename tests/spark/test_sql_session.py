@@ -19,7 +19,7 @@ from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.statement import read_statement
 from tests.spark.times import needs_times
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import explain
 from tests.support.stores import LocalStore
@@ -153,7 +153,7 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
     sql.session.conf.set("spark.sql.session.timeZone", zone)
     instants = [datetime(2025, 10, 26, hour, 30, tzinfo=UTC) for hour in range(4)]
     table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "t": instants})
-    build(store, table, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, table, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     for number, instant in enumerate(instants):
         if active:
@@ -172,7 +172,7 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
 def test_times_of_day_prune(sql, store):
     times = [time(hour) for hour in range(4)]
     table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "s": times})
-    build(store, table, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, table, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     found = sql.sql("select L from an.c where s >= time '02:00:00'").collect()
     assert sorted(row.L for row in found) == [3, 4]
@@ -227,7 +227,7 @@ def test_temporary_views_see_what_is_built_later(sql, cube):
     sql.sql("create temporary view kept as select count(*) as n from an.c")
     sql.sql("create temporary view keeper as select n from Kept")
     table = pa.table({"L": [1], "P": [1], "v": [1], "k": ["k"]})
-    build(cube, table, Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",)))
+    build(cube, table, WriteRequest("seed", "seed", "c", ("L",), ("P",), indexes=("k",)))
     assert sql.sql("select n from keeper").first()[0] == 1
 
 
@@ -255,7 +255,7 @@ def test_an_inserts_query_is_planned(sql, cube):
 def test_names_with_dots_do_not_meet(spark, tmp_path):
     stores = {name: LocalStore(tmp_path / name) for name in ("a", "a.b")}
     for number, (store, name) in enumerate(zip(stores.values(), ("b", "kept"), strict=True)):
-        build(store, pa.table({"x": [number]}), Target(name))
+        build(store, pa.table({"x": [number]}), WriteRequest(name))
     sql = SqlSession(new_session(spark), stores.get, make_scratch_folder())
     sql.sql("create temporary view kept as select * from a.b")
     assert sql.sql("select x from `a.b`.kept").collect() == [(1,)]
@@ -277,7 +277,9 @@ def test_views_in_a_circle_are_refused(sql, cube):
 
 
 def test_a_name_of_two_cubes_is_refused(spark, sql, cube):
-    build(cube, spark.range(3).selectExpr("id as L", "1 as z"), Target("e", "seed", "d", ("L",)))
+    build(
+        cube, spark.range(3).selectExpr("id as L", "1 as z"), WriteRequest("e", "seed", "d", ("L",))
+    )
     with pytest.raises(ConsistencyError, match="several relations"):
         sql.sql("select * from an.e")
 
@@ -285,7 +287,7 @@ def test_a_name_of_two_cubes_is_refused(spark, sql, cube):
 def test_a_statement_sees_new_versions(spark, sql, cube):
     assert sql.sql("select count(*) from an.e").first()[0] == 500
     frame = spark.range(10).selectExpr("0L as P", "id as L", "id * 1.5D as e")
-    build(cube, frame, Target("e", "enrichment", "c", ("L",), ("P",)))
+    build(cube, frame, WriteRequest("e", "enrichment", "c", ("L",), ("P",)))
     assert sql.sql("select count(*) from an.e").first()[0] == 10
     assert sql.sql("select count(e) from an.c where P = 0").first()[0] == 2
 

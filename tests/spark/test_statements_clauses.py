@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError, TypeClassError
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.sql.token import split_statements
-from tests.support.changes import Relations, Target, build, run_statement
+from tests.support.changes import Relations, WriteRequest, build, run_statement
 from tests.support.committed import describe, resolve, scope_of
 from tests.support.spark import SqlSession
 from tests.support.stores import Warehouse, tree
@@ -50,7 +50,7 @@ def run(session, relations):
 def t(run, relations):
     """A table of three days, in three partitions."""
     rows = pa.table({"a": ["x", "y", "z"], "b": ["p", "q", "r"], "day": [1, 2, 3]})
-    build(relations.store_of("an"), rows, Target("t", partition_by=("day",)))
+    build(relations.store_of("an"), rows, WriteRequest("t", partition_by=("day",)))
     return lambda: sorted(run("select a, b, day from an.t"), key=str)
 
 
@@ -401,7 +401,7 @@ def test_a_partition_that_is_named(run, t, text, expected):
 
 def test_a_partition_of_several_columns(run, session, relations):
     rows = pa.table({"v": [1, 2, 3], "p": ["a", "a", "b"], "q": [1, 2, 1]})
-    build(relations.store_of("an"), rows, Target("s", partition_by=("p", "q")))
+    build(relations.store_of("an"), rows, WriteRequest("s", partition_by=("p", "q")))
     found = lambda: sorted(run("select v, p, q from an.s"), key=str)  # noqa: E731
     run("insert overwrite an.s partition (p = 'b', q = 1) select 9")
     assert found() == [(1, "a", 1), (2, "a", 2), (9, "b", 1)]
@@ -426,7 +426,7 @@ def test_a_partition_of_several_columns(run, session, relations):
 )
 def test_values_of_a_partition(run, relations, column, value, other):
     store = relations.store_of("an")
-    build(store, pa.table({"v": [1, 2], "p": column}), Target("kinds", partition_by=("p",)))
+    build(store, pa.table({"v": [1, 2], "p": column}), WriteRequest("kinds", partition_by=("p",)))
     run(f"insert overwrite an.kinds partition (p = {value}) if not exists select 8")
     run(f"insert into an.kinds partition (p = {value}) select 9")
     found = run(f"select v from an.kinds where p = {value} order by v")

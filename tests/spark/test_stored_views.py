@@ -20,7 +20,7 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, Qu
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.sql.spark_functions import FUNCTIONS, OF_THE_READER, REFUSED
 from ktk_engine.store.trust import Trust  # deep: what a profile names
-from tests.support.changes import Constraint, Target, build
+from tests.support.changes import Constraint, WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.hostile_store import (
     build_store,
@@ -208,7 +208,7 @@ def test_spark_opens_no_path_that_no_reader_has_found(session, other, monkeypatc
 def test_a_stored_check_runs_no_program(spark, store, rule):
     rows = spark.range(1).selectExpr("id as a")
     with pytest.raises((QueryError, ConfigurationError), match="no stored condition may"):
-        build(store, rows, Target("t", constraints=(Constraint("check", expression=rule),)))
+        build(store, rows, WriteRequest("t", constraints=(Constraint("check", expression=rule),)))
 
 
 def test_each_function_of_spark_is_judged(spark):
@@ -442,7 +442,7 @@ def test_a_stored_condition_only_computes_from_a_row(session, other, tmp_path, r
     rows = session.session.createDataFrame([(1,)], "a int")
     constraint = Constraint("check", expression=rule.format(tmp_path / "secret.txt"))
     with pytest.raises(KtkError, match="which no stored condition may") as error:
-        build(other, rows, Target("x", constraints=(constraint,)))
+        build(other, rows, WriteRequest("x", constraints=(constraint,)))
     assert "hunter2" not in str(error.value)
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.session.session import new_session
 from tests.spark.times import HAS_TIMES
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import quote_identifier
 from tests.support.random_cubes import TIMES
 from tests.support.spark import statements
@@ -24,7 +24,7 @@ def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_fact
     kept = [f.name for f in table.schema if not any(word in str(f.type) for word in unknown)]
     table = table.select(kept)
     store = LocalStore(tmp_path_factory.mktemp("s") / "s")
-    build(store, table, Target("t"))
+    build(store, table, WriteRequest("t"))
     session = statements(new_session(spark), store)
     columns = ", ".join(quote_identifier(name) for name in kept)
     found = collect_table(session.sql(f"select {columns} from an.t order by id"))

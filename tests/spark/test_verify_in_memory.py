@@ -15,14 +15,14 @@ from ktk_engine.write import verify_in_memory as here
 from ktk_engine.write.verify_constraints import verify_constraints
 from ktk_engine.write.verify_in_memory import verify_in_memory
 from tests.spark.numbered_rows import snapshot
-from tests.support.changes import Constraint, Target, build
+from tests.support.changes import Constraint, WriteRequest, build
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 ZONE = "Asia/Kolkata"
 DIALECT = replace(DEFAULT, zone=ZONE)
-FREE = Target("t", partition_by=("p",))
-CUBE = Target("s", "seed", "c", ("id",), ("p",))
+FREE = WriteRequest("t", partition_by=("p",))
+CUBE = WriteRequest("s", "seed", "c", ("id",), ("p",))
 ROWS = """
 select cast(id as int) as id, element_at(array('a/b', '50%', 'x=y', 'Łódź', ''),
        cast(id % 5 as int) + 1) as p, cast(id % 2 as boolean) as b,
@@ -156,7 +156,7 @@ def test_no_job_of_spark_verifies_few_rows(spark, store, monkeypatch):
     asked = []
     monkeypatch.setattr(module, "rows_of", lambda *arguments: asked.append(arguments))
     constraints = (key("id"), check("n >= 0"), Constraint("not_null", ("s",)))
-    target = Target("t", partition_by=("p",), constraints=constraints)
+    target = WriteRequest("t", partition_by=("p",), constraints=constraints)
     build(store, rows(spark), target)
     build(store, rows(spark, 20, 25), target, mode="append")
     assert asked == []

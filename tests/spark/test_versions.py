@@ -8,12 +8,12 @@ import pytest
 from ktk_engine.errors import QueryError, VersionGoneError
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.sql.statement import read_statement
-from tests.support.changes import Target, build, tag_version
+from tests.support.changes import WriteRequest, build, tag_version
 from tests.support.committed import cube_scope, resolve, state_at
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import StoreAddress
 
-SEED = Target("s", "seed", "c", ("x",), ("p",))
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",))
 
 
 def cells(*numbers):
@@ -24,13 +24,13 @@ def cells(*numbers):
 def grown(store):
     """A cube (1: two cells, 2: an enrichment, 3: a third cell) and a table (1: a, 2: a and b)."""
     build(store, cells(1, 2), SEED)
-    build(store, pa.table({"x": [1, 2], "w": [5, 6]}), Target("e", "enrichment", "c", ("x",)))
+    build(store, pa.table({"x": [1, 2], "w": [5, 6]}), WriteRequest("e", "enrichment", "c", ("x",)))
     build(store, cells(3), SEED, mode="append")
     add_view(store, ViewDocument("cube", "cube", cube="c"))
     add_view(store, ViewDocument("named", "cube", cube="c", datasets=("s", "e")))
     add_view(store, ViewDocument("v", "view", sql="select * from an.t"))
-    build(store, pa.table({"a": [1]}), Target("t"))
-    build(store, pa.table({"a": [1, 2]}), Target("t"))
+    build(store, pa.table({"a": [1]}), WriteRequest("t"))
+    build(store, pa.table({"a": [1, 2]}), WriteRequest("t"))
     return store
 
 

@@ -12,13 +12,13 @@ import pytest
 from ktk_engine.change.merge_versions import merge_versions
 from ktk_engine.change.versions import Versions
 from tests.spark.committed import outcome
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.spark import queried, watch_executors
 from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
-CUBE = Target("t", "seed", "c", ("id", "dbt_scd_id"), ("region", "even"))
+CUBE = WriteRequest("t", "seed", "c", ("id", "dbt_scd_id"), ("region", "even"))
 CUBE = replace(CUBE, indexes=("dbt_valid_from",), declared={"u": pa.uint64()})
 BY = Versions(unique_key="id")
 NOW = datetime(2026, 1, 2, 3, 4, 5, 600, UTC)

@@ -7,7 +7,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import QueryError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 
 WHERE = "OK = true and SCHED = true"
 
@@ -24,7 +24,7 @@ def cube(request, store):
             for key in request.param:
                 table = table.append_column(key, pa.array(["r"] * table.num_rows))
             role = "seed" if name == "db_data" else "enrichment"
-            build(store, table, Target(name, role, "c", dimensions, request.param))
+            build(store, table, WriteRequest(name, role, "c", dimensions, request.param))
         return Store(store.root).cube("c")
 
     return make

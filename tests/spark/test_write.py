@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 
 from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
 from ktk_engine.spark.compatibility import collect_table
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
 from tests.support.documents import stored_index
 from tests.support.stores import LocalStore, tree
 
-SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
+SEED = WriteRequest("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
 
 
 def rows(spark: SparkSession, where: str = "true"):
@@ -39,7 +39,7 @@ def test_a_union_of_many_small_queries_is_as_many_files_as_cores(spark, store, f
     selects = [f"select {row} from range({i}, {i + 1 if few else 4 * 10**6})" for i in range(60)]
     if not few:
         selects = [f"{text} where id < {i + 1}" for i, text in enumerate(selects[:5])]
-    written = build(store, spark.sql(" union all ".join(selects)), Target("t"))
+    written = build(store, spark.sql(" union all ".join(selects)), WriteRequest("t"))
     assert written.rows == len(selects)
     cores = spark.sparkContext.defaultParallelism
     assert written.files == (cores if few else len(selects))
@@ -118,7 +118,7 @@ def test_buckets_by_a_column_that_is_no_dimension_are_refused():
     with pytest.raises(ConfigurationError, match="go together"):
         replace(SEED, bucket_by=("L",))
     with pytest.raises(ConfigurationError, match="go together"):
-        Target("t", num_buckets=2)
+        WriteRequest("t", num_buckets=2)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_duplicates_across_batches_are_found(spark, store):
 
 
 def test_many_row_groups_of_the_asked_size(spark, store):
-    target = Target("t", row_group_rows=100)
+    target = WriteRequest("t", row_group_rows=100)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
     build(store, session.range(1000).coalesce(1), target)
@@ -215,7 +215,7 @@ def test_partition_values_of_every_kind_come_back(spark, sql, store, kind):
     frame = spark.createDataFrame(
         [(value, i) for i, value in enumerate(values)], f"P {kind}, L bigint"
     )
-    build(store, frame, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, frame, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     found = sql.sql("select P, L from an.seed order by L").collect()
     assert [row.P for row in found] == values
     for i, value in enumerate(values):
@@ -231,7 +231,7 @@ def test_payload_of_every_kind_comes_back(spark, sql, store):
         "array(1, null) i, named_struct('x', 1, 'y', 'z') j, map('k', 1) k, true o, "
         "cast(null as int) m, cast('NaN' as double) n, 0 as L, 0 as P"
     )
-    build(store, spark.sql(sql_row), Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, spark.sql(sql_row), WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     row = sql.sql("select * from an.seed").first().asDict(recursive=True)
     assert row.pop("n") != row.get("n")
     assert row == {
@@ -264,8 +264,8 @@ def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tm
 def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
     rows = spark.range(1000).selectExpr("id % 2 as P", "(id * 7919) % 1000 as k", "id as v")
     for target in (
-        Target("flat", clustered_by=("k",)),
-        Target("parted", partition_by=("P",), clustered_by=("k", "v")),
+        WriteRequest("flat", clustered_by=("k",)),
+        WriteRequest("parted", partition_by=("P",), clustered_by=("k", "v")),
     ):
         build(store, rows, target)
         build(store, collect_table(rows), target, mode="append")
@@ -274,6 +274,6 @@ def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
             found = pq.read_table(io.BytesIO(store.get(key)), partitioning=None)["k"].to_pylist()
             assert found == sorted(found)
     with pytest.raises(ConfigurationError, match="clustered_by names X, which the rows lack"):
-        build(store, rows, Target("wrong", clustered_by=("X",)))
+        build(store, rows, WriteRequest("wrong", clustered_by=("X",)))
     with pytest.raises(ConfigurationError, match="clustered_by is for plain tables"):
-        Target("s", "seed", "c", ("k",), clustered_by=("v",))
+        WriteRequest("s", "seed", "c", ("k",), clustered_by=("v",))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.gate.owner import Owner
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.transaction import ScopeTransaction, transaction
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
@@ -50,8 +51,6 @@ from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build_from
 from ktk_engine.write.retry import Source, retry_on_conflict, retry_write_on_conflict
 from ktk_engine.write.staging import staged
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
 from ktk_engine.write.write_result import RowChanges, WriteResult
 from tests.support.committed import State, snapshot_of
 from tests.support.queries import Condition
@@ -69,8 +68,8 @@ def commit(base: State, change_set: ChangeSet) -> Committed:
 def build(
     store: ObjectStore,
     rows: Rows,
-    target: Target,
-    mode: Literal["append", "partitions", "files"] | None = None,
+    target: WriteRequest,
+    mode: Literal["append", "partitions", "files", "nothing"] | None = None,
     *,
     replaced: Collection[str] = (),
     reads: Sequence[Sequence[Condition]] = (),
@@ -86,7 +85,7 @@ def build(
         rows: a table or batches of Arrow, or a frame of Spark.
         target: the dataset and its layout.
         mode: what goes for the rows: None replaces all content, `append` nothing, `partitions`
-            those that the rows have, `files` the files named in `replaced`.
+            those that the rows have, `files` the files named in `replaced`, `nothing` all rows.
         replaced: labels of files that go.
         reads: conjunctions that say which rows of the dataset the new ones were computed from.
         verb: what the log calls a write with `files`.
@@ -94,18 +93,21 @@ def build(
         full_refresh: whether column classes may change.
         state: what the rows were computed from; a commit since then is a conflict.
     """
-    write_mode = None
-    if mode:
-        gone = None
-        if replaced:
-            known = (
-                state.snapshot(target.uuid) if state else snapshot_of(store, target.uuid)
-            ).files
-            named = pa.array(replaced, pa.string())
-            gone = known.filter(pc.is_in(known["label"], value_set=named))
-        write_mode = WriteMode(mode, gone, tuple(reads), verb)
-    context = WriteContext(history or {}, full_refresh=full_refresh)
-    return build_module.build(store, rows, target, context, write_mode, state)
+    gone = None
+    if replaced:
+        known = (state.snapshot(target.uuid) if state else snapshot_of(store, target.uuid)).files
+        named = pa.array(replaced, pa.string())
+        gone = known.filter(pc.is_in(known["label"], value_set=named))
+    target = replace(
+        target,
+        mode=mode,
+        replaced=gone,
+        looked_for=tuple(reads),
+        verb=verb,
+        history=history or {},
+        full_refresh=full_refresh,
+    )
+    return build_module.build(store, rows, target, state)
 
 
 def alter_table(store: LocalStore, sql: str) -> bool:

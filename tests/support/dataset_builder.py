@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from tests.support.changes import ChangeSet, CubeCheck, DatasetChange, PendingCommit, commit
+from ktk_engine.gate.gate import check_scope
+from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, commit
 from tests.support.committed import (
     Snapshot,
     files_table,
@@ -175,8 +176,7 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
     commit_id = commit_id or new_commit_id()
     change = make_change(commit_id)
     scope = scope_of(change.uuid)
-    check = CubeCheck(scope.name if scope.kind == "cube" else "")
-    change_set = ChangeSet(PendingCommit(commit_id), (change,), check, history)
+    change_set = ChangeSet(PendingCommit(commit_id), (change,), check_scope, history)
     return commit(base or resolve(store, scope), change_set)
 
 

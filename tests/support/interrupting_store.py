@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
-from tests.support.changes import Retention, Target, build
+from tests.support.changes import Retention, WriteRequest, build
 from tests.support.committed import cube_scope, resolve, scope_of
 from tests.support.stores import Backoff, ObjectInfo, ObjectStore
 
 CUBE, PLAIN = cube_scope("c"), scope_of("t")
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
-TABLE = Target("t")
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), buckets=2)
+ENRICHMENT = WriteRequest("e", "enrichment", "c", ("x",), ("p",), buckets=2)
+TABLE = WriteRequest("t")
 NOTHING = Retention(timedelta(0), 1)  # keeps nothing that was superseded
 
 

@@ -16,7 +16,7 @@ import pyspark
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import quote_literal
 from tests.support.stores import ObjectStore
 
@@ -83,10 +83,10 @@ class RandomDataset:
     def address(self) -> list[str]:
         return [*self.partitions, *self.dimensions]
 
-    def target(self) -> Target:
+    def target(self) -> WriteRequest:
         role = "seed" if self.name == "seed" else "enrichment"
         indexes = (self.payload,) if self.indexed else ()
-        return Target(
+        return WriteRequest(
             self.name,
             role,
             "c",

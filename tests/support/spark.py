@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from tests.support.changes import Source, Target, WriteContext, WriteResult
+from tests.support.changes import Source, WriteRequest, WriteResult
 from tests.support.stores import ObjectStore
 
 
@@ -46,14 +47,14 @@ def statements(
 def replace_where(
     scanner: Scanner,
     frame: DataFrame,
-    target: Target,
+    target: WriteRequest,
     predicates: Predicates,
     *,
     full_refresh: bool = False,
 ) -> WriteResult | None:
     """Replace the rows that fulfil predicates by those of a frame."""
-    context = WriteContext(full_refresh=full_refresh)
-    return replace_where_module.replace_where(scanner, frame, target, predicates, context)
+    target = replace(target, full_refresh=full_refresh)
+    return replace_where_module.replace_where(scanner, frame, target, predicates)
 
 
 def watch_executors(patch: Any, by_arrow: bool = True) -> list[bool]:

@@ -7,7 +7,7 @@ import pytest
 
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 
 
 def test_counted():
@@ -26,7 +26,7 @@ def test_counted():
     [([1, 1], "- 1 row repeats a cell"), ([1, 1, 1], "- 2 rows repeat a cell")],
 )
 def test_refused_rows(store, values, message):
-    seed = Target("s", "seed", "c", ("L",))
+    seed = WriteRequest("s", "seed", "c", ("L",))
     with pytest.raises(DataError, match=message):
         build(store, pa.table({"L": values, "v": values}), seed)
     with pytest.raises(DataError, match="- 1 row has no value in `L`"):
@@ -34,4 +34,4 @@ def test_refused_rows(store, values, message):
 
 
 def test_what_a_write_did(store):
-    assert str(build(store, pa.table({"a": [1]}), Target("t"))).startswith("1 row, 1 file, ")
+    assert str(build(store, pa.table({"a": [1]}), WriteRequest("t"))).startswith("1 row, 1 file, ")

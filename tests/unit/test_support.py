@@ -130,7 +130,7 @@ import ktk_engine.local.tasks as tasks
 from ktk_engine.local import merge  # deep: of its own room
 patch("ktk_engine.log.commit.commit")
 PROGRAM = """
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.write.build import build  # deep: in a process
 print("ktk_engine.Store")
 """

@@ -30,7 +30,6 @@ def set_properties(
     """
     from ktk_engine.catalog.find_dataset import find_dataset
     from ktk_engine.catalog.find_scope import find_scope
-    from ktk_engine.cube.discovery import discover_cube
     from ktk_engine.log.change.after_commit import after_commit
     from ktk_engine.maintain.properties import Notes, note
 
@@ -40,9 +39,7 @@ def set_properties(
     state = find_scope(store, cube)
     uuid = cube
     if state.scope.kind == "cube":
-        uuid = find_dataset(
-            state, dataset or discover_cube(cube, state.snapshots_by_id()).seed_dataset
-        )
+        uuid = find_dataset(state, dataset or state.cube.seed_dataset)
     elif dataset:
         raise click.UsageError(f"{cube} is a table: it has no datasets.")
     notes = Notes(set=dict(map(_pair, pairs)), unset=unset)

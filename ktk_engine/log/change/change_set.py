@@ -32,6 +32,10 @@ class DatasetChange:
 Check = Callable[[Mapping[str, Snapshot]], None]
 
 
+def unchecked(snapshots: Mapping[str, Snapshot]) -> None:
+    """The check of changes after which datasets fit together as before."""
+
+
 @dataclass(frozen=True)
 class ChangeSet:
     """Everything that one commit brings."""
@@ -40,7 +44,7 @@ class ChangeSet:
     changes: tuple[DatasetChange, ...]  # at most one per dataset
     # The cube's checks of all snapshots as they would be, which raise. A change set that only
     # removes datasets gets none.
-    check: Check = lambda snapshots: None
+    check: Check = unchecked
     # for people: the dbt node, invocation and the like
     history: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()  # keys that a clean-up is about to delete

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.discovery import discover_cube, find_seed
+from ktk_engine.cube.discovery import find_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import (
     DatasetNotFoundError,
@@ -23,22 +23,23 @@ from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
-from ktk_engine.gate.gate import CubeCheck, validate_write
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.gate import check_scope, validate_write
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
-from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import Progress, no_progress
+from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -130,7 +131,7 @@ def plan_adoption(
     adoption = Adoption(state, tuple(_compared(state, item) for item in found))
     if state.scope.cube and found:
         after = adoption.after
-        CubeCheck(state.scope.cube)(after)
+        check_scope(after)
         adoption = replace(adoption, specification=specification_of(state.scope, after))
     return _with_refusals(adoption)
 
@@ -144,18 +145,20 @@ def _with_refusals(adoption: Adoption) -> Adoption:
     return replace(
         adoption,
         datasets=tuple(
-            replace(item, notes=(*item.notes, *_refusals(item.snapshot, known)))
+            replace(item, notes=(*item.notes, *_refusals(adoption.state, item.snapshot, known)))
             for item in adoption.datasets
         ),
     )
 
 
-def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
+def _refusals(state: State, snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
     """Why rows with the same columns would be refused."""
     if not snapshot.file_table.num_rows or snapshot.left_out:
         return  # the first rows decide the classes, or a note says it already
     try:
-        validate_write(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
+        validate_write(
+            replace(WriteRequest.of(snapshot), mode="append"), snapshot.schema, state, known
+        )
     except KtkError as error:
         said = " ".join(str(error).split())
         yield f"it can be read here, but its rows cannot be changed as it is: {said}"
@@ -166,9 +169,7 @@ def specification_of(
 ) -> CubeSpecification | None:
     """What a cube is, by its datasets; None for a table, and without a seed dataset."""
     datasets = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
-    if not scope.cube or find_seed(scope.cube, datasets) is None:
-        return None
-    return discover_cube(scope.cube, datasets)
+    return find_cube(scope.cube, datasets)
 
 
 def run_adoption(
@@ -193,9 +194,12 @@ def run_adoption(
                 Remedy("adopt_with_loss", name=state.scope.name),
             )
         )
-    write = PendingCommit()
-    changes = tuple(_change(state, item, write.commit) for item in adoption.datasets)
-    return change_datasets(state, f"adopt {state.scope.name}", changes, history, write=write)
+    name, said = f"adopt {state.scope.name}", history or {}
+    with ScopeTransaction(state, name, said, check_scope, publish) as changed:
+        for item in adoption.datasets:
+            changed.change(_change(state, item, changed.commit_id))
+        changed.commit()
+    return ChangeResult.of(changed)
 
 
 def _is_to_adopt(item: DatasetState) -> bool:

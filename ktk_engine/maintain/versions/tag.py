@@ -13,11 +13,9 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.change.change_set import ChangeSet
-from ktk_engine.log.commit import commit
-from ktk_engine.log.intent import write_intent
-from ktk_engine.log.pending_commit import PendingCommit
+from ktk_engine.log.change.change_set import unchecked
 from ktk_engine.log.state import State, resolve
+from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.messages import Message, Remedy
@@ -145,8 +143,8 @@ def _check_complete(state: State, version: int) -> None:
 def _commit(
     state: State, tag: str, target: int | None, version: int, history: Mapping[str, str]
 ) -> Tagged:
-    write = PendingCommit()
-    change_set = ChangeSet(write, (), history=history, tags={tag: target})
-    with write_intent(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
-        done = commit(state, change_set, publish)
+    operation = f"tag {state.scope.name} {tag}"
+    with ScopeTransaction(state, operation, history, unchecked, publish) as tagging:
+        tagging.tag(tag, target)
+        done = tagging.commit()
     return Tagged(version, done.entry.version, done.warning)

@@ -9,7 +9,7 @@ from ktk_engine.catalog.catalog import list_relations, relation_name
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import DbtNode
@@ -77,7 +77,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
     _check_name(state, uuid, entry)
     if state.scope.cube:
-        CubeCheck(state.scope.cube)({**state.snapshots(), uuid: snapshot})
+        check_scope({**state.snapshots(), uuid: snapshot})
     builder = builder_at(store, state.scope, uuid, entry)
     return Undrop(state, uuid, version, entry, snapshot, builder)
 

@@ -16,7 +16,7 @@ from ktk_engine.errors import SessionError
 from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import WriteReport, make_report
+from ktk_engine.files.written_files import WrittenFiles, written_files
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.client.client import client_of, is_connect, select_names
 from ktk_engine.spark.compatibility import collect_table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
+def write_frame(frame: DataFrame, job: WriteJob) -> WrittenFiles:
     """Write a frame with the columns of `job.schema` in any order.
 
     The report has all tasks whose results were collected; commit only these files.
@@ -50,7 +50,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
     arranged = _arrange(frame, job)
     with spark_job():
         found = collect_table(map_in_workers(arranged, run, spark_schema(REPORT_SCHEMA)))
-    report = make_report(found.cast(REPORT_SCHEMA), job)
+    report = written_files(found.cast(REPORT_SCHEMA), job)
     if is_connect(frame.sparkSession):
         _check_folder(job, report.keys)
     return report

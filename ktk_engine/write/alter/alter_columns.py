@@ -17,18 +17,16 @@ from ktk_engine.errors import CommitConflictError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.comments import Comments, comments_of, with_comments
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
-from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.check_write import check_write
 from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.staging import Staging
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
 
 
 def alter_columns(
@@ -49,7 +47,7 @@ def alter_columns(
     if schema.equals(base.schema):
         return False
     if _is_read_as_it_is(state, base, changes, known):
-        _check(state, base, changes, schema, staging)
+        _check(state, base, changes, schema)
         change = _Altered(base, changes, schema)
         role = role_of(state.scope, base)
         staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
@@ -74,16 +72,13 @@ def _is_read_as_it_is(
     return not any(Identifier(name) in stored for name in changes.add)
 
 
-def _check(
-    state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema, staging: Staging
-) -> None:
+def _check(state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema) -> None:
     """Check the columns after the changes at the gate."""
-    target = _target(base, changes)
-    check_write(schema, target, state, WriteMode("append"), WriteContext(staging.history))
+    check_write(schema, replace(_target(base, changes), mode="append"), state)
 
 
-def _target(base: Snapshot, changes: ColumnChanges) -> Target:
-    known = Target.of(base)
+def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:
+    known = WriteRequest.of(base)
     return replace(
         known,
         indexes=changes.renamed(known.indexes),
@@ -101,11 +96,11 @@ def _rewrite(
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # A row that another commit adds meanwhile has the old columns.
-    mode = WriteMode("files", base.files, reads=((),), verb="alter")
-    context = WriteContext(staging.history)
-    write = check_write(schema, _target(base, changes), state, mode, context)
+    target = _target(base, changes)
+    target = replace(target, mode="files", replaced=base.files, looked_for=((),), verb="alter")
+    write = check_write(schema, target, state)
     staging.write(write, rows)
-    change = _Altered(base, changes, write.gate.committed, written=True)
+    change = _Altered(base, changes, write.committed, written=True)
     role = role_of(state.scope, base)
     staging.change(DatasetChange(base.uuid, "alter", change, frozenset(), role))
 

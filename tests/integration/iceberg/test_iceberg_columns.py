@@ -12,7 +12,7 @@ from ktk_engine.publish.iceberg import avro_schemas
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS
 from tests.integration.iceberg.stored_metadata import file_of, newest, specs_fit, time_travels
-from tests.support.changes import Retention, Target, build, check_publishing, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, check_publishing, run_cleanup
 from tests.support.committed import scope_of
 from tests.support.published_table import published, url_of
 
@@ -21,7 +21,7 @@ ROWS = pa.table({"x": [1, 2], "s": ["a", "é"], "u": [{"v": 1, "w": "b"}, None]}
 
 def synced(store, rows, mode="append"):
     """Write rows as an incremental run does that drops the columns they lack."""
-    build(store, rows, Target("t", on_schema_change="sync_all_columns"), mode=mode)
+    build(store, rows, WriteRequest("t", on_schema_change="sync_all_columns"), mode=mode)
 
 
 def agree(store, *flat):
@@ -179,7 +179,7 @@ def test_a_path_of_a_dropped_column_is_refused_while_files_have_it(store, caplog
     synced(store, pa.table({"x": [2]}))
     face.table("t").alter(add={"z": pa.int64()})
     rows = pa.table({"x": [3], "z": [1], "a": [{"b": 1}]})
-    build(store, rows, Target("t", on_schema_change="append_new_columns"), mode="append")
+    build(store, rows, WriteRequest("t", on_schema_change="append_new_columns"), mode="append")
     assert "files still have column a.b, which was dropped" in caplog.text
     face.write_table("t", rows, "overwrite")
     assert agree(store, "x")[-1] == 6

@@ -20,7 +20,7 @@ from ktk_engine.types.type_class import class_name  # deep: columns of a class m
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS
 from tests.integration.iceberg.stored_metadata import newest, specs_fit, time_travels
-from tests.support.changes import Target, build, check_publishing
+from tests.support.changes import WriteRequest, build, check_publishing
 from tests.support.cube_verbs import EXAMPLES
 from tests.support.stores import FaultyStore
 
@@ -102,7 +102,7 @@ class PublishedColumns(RuleBasedStateMachine):
         return self.face.table("t")._state.snapshot("t").partition_keys
 
     def synced(self, rows, policy):
-        target = Target("t", partition_by=self.keys(), on_schema_change=policy)
+        target = WriteRequest("t", partition_by=self.keys(), on_schema_change=policy)
         build(self.store, rows, target, mode="append")
 
     @rule(data=st.data())

@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tests.support.changes import Target, alter_table, build
+from tests.support.changes import WriteRequest, alter_table, build
 from tests.support.dataset_builder import build_overlaid
 from tests.support.kartothek import kartothek, needs_kartothek
 
@@ -40,11 +40,11 @@ print(json.dumps([sorted(frame.columns), json.loads(frame.to_json(orient="record
 
 def test_kartothek_sees_the_new_columns_only(store, run):
     data = pa.table({"a": [1, 2], "old": ["x", "y"], "gone": [1.5, 2.5]})
-    build(store, data, Target("t"))
+    build(store, data, WriteRequest("t"))
     build(
         store,
         pa.table({"a": [3], "old": ["z"], "gone": [3.5]}),
-        Target("t"),
+        WriteRequest("t"),
         mode="append",
     )
     run("alter table s.t rename column old to new")

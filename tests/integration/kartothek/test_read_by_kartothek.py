@@ -10,7 +10,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from ktk_engine import Store
-from tests.support.changes import Retention, Target, build, comment_on, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, comment_on, run_cleanup
 from tests.support.committed import check, cube_scope, resolve, scope_of, snapshot_of
 from tests.support.dataset_builder import build_table
 from tests.support.documents import COLUMNS_KEY, RELATION_KEY, Comments
@@ -147,7 +147,7 @@ print(json.dumps({"rows": rows, "metadata": metadata}))
 
 
 def test_kartothek_reads_the_dataset_and_keeps_its_comments(store):
-    build(store, pa.table({"a": [1, 2]}), Target("plain"))
+    build(store, pa.table({"a": [1, 2]}), WriteRequest("plain"))
     comment_on(store, "plain", Comments(TEXT, {"a": TEXT}))
     done = run_in_oracle(READ, store.root)
     assert done.returncode == 0, done.stderr

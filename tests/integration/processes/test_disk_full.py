@@ -16,11 +16,11 @@ if libc.unshare(0x00020000) or libc.mount(b"none", b"/", None, 0x44000, None):
 root = sys.argv[1]
 import numpy as np, pyarrow as pa
 from ktk_engine.errors import KtkError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import resolve
 from tests.support.stores import LocalStore
 
-target = Target("t", indexes=("i",), compression="none")
+target = WriteRequest("t", indexes=("i",), compression="none")
 table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 60, 3000), "i": range(3000)})
 for pages in range(8, 80, int(sys.argv[2])):
     if libc.mount(b"tmpfs", root.encode(), b"tmpfs", 0, f"size={pages * 4096}".encode()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pyarrow as pa
@@ -26,9 +26,7 @@ from ktk_engine.log.change.reads import Read, Reads  # deep: what a session note
 from tests.support.changes import (
     Source,
     StagedStore,
-    Target,
-    WriteContext,
-    WriteMode,
+    WriteRequest,
     build,
     build_from,
     comment_on,
@@ -61,10 +59,10 @@ from tests.support.interrupting_store import NOTHING, InterruptingStore
 Rows = frozenset[int]
 Effect = Callable[[Rows | None], Rows | None]
 NO_ROWS: Rows = frozenset()
-TABLE = Target("t")
-SEED = Target("s", "seed", "c", ("x",))
-EXTRA = Target("e", "enrichment", "c", ("x",))
-MORE = Target("f", "enrichment", "c", ("x",))
+TABLE = WriteRequest("t")
+SEED = WriteRequest("s", "seed", "c", ("x",))
+EXTRA = WriteRequest("e", "enrichment", "c", ("x",))
+MORE = WriteRequest("f", "enrichment", "c", ("x",))
 PAYLOAD = {"e": "w", "f": "u"}
 FIRST = (1, 2, 3)
 
@@ -102,7 +100,7 @@ class Scenario:
     form: str = "delta"
 
 
-def rows(numbers: Iterable[int], target: Target = TABLE) -> pa.Table:
+def rows(numbers: Iterable[int], target: WriteRequest = TABLE) -> pa.Table:
     """Rows that are told apart by `x`."""
     values = pa.array(sorted(numbers), pa.int64())
     return pa.table({"x": values, PAYLOAD.get(target.dataset, "v"): values})
@@ -120,7 +118,7 @@ def numbers_in(state: State, uuid: str) -> list[int]:
     return sorted(x for file in files for x in pq.read_table(file)["x"].to_pylist())
 
 
-def appending(target: Target, *numbers: int, name: str = "append") -> Change:
+def appending(target: WriteRequest, *numbers: int, name: str = "append") -> Change:
     """Rows are added."""
 
     def run(store: SteppingStore) -> None:
@@ -131,7 +129,7 @@ def appending(target: Target, *numbers: int, name: str = "append") -> Change:
 
 def widening(number: int) -> Change:
     """A row is added with a column that is new."""
-    target, name = Target("t", on_schema_change="append_new_columns"), f"widen {number}"
+    target, name = WriteRequest("t", on_schema_change="append_new_columns"), f"widen {number}"
 
     def run(store: SteppingStore) -> None:
         new = rows((number,)).append_column(f"w{number}", pa.array([number], pa.int64()))
@@ -140,7 +138,7 @@ def widening(number: int) -> Change:
     return Change(name, run, {"t": lambda old: (old or NO_ROWS) | {number}})
 
 
-def rebuilding(target: Target, *numbers: int, name: str = "rebuild") -> Change:
+def rebuilding(target: WriteRequest, *numbers: int, name: str = "rebuild") -> Change:
     """Rows take the place of all others."""
 
     def run(store: SteppingStore) -> None:
@@ -157,8 +155,8 @@ def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) ->
             state = resolve(store, TABLE.scope)
             return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
 
-        mode = WriteMode("append") if adds else None
-        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), mode)
+        target = replace(TABLE, mode="append" if adds else None, history=said(name))
+        build_from(store, Source(read, True), target)
 
     def effect(old: Rows | None) -> Rows:
         new = frozenset(make(old or NO_ROWS))
@@ -339,7 +337,7 @@ SCENARIOS = {
         (
             keeping_rows("rename", lambda store: rename(store, "t", "u", said("rename"))),
             appending(TABLE, 51, name="to old"),
-            appending(Target("u"), 52, name="to new"),
+            appending(WriteRequest("u"), 52, name="to new"),
         ),
         _renamed,
     ),

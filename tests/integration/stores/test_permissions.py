@@ -16,13 +16,13 @@ import pytest
 
 from ktk_engine.errors import StoreError
 from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
-from tests.support.changes import Retention, Target, build, comment_on, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, comment_on, run_cleanup
 from tests.support.committed import resolve, scope_of, snapshot_of, version_of
 from tests.support.documents import Comments
 
 OWNER, MATE, STRANGER = 3001, 3002, 3003
 GROUP = 4000
-TABLE = Target("t", indexes=("a",))
+TABLE = WriteRequest("t", indexes=("a",))
 ROWS = pa.table({"a": [1, 2]})
 
 

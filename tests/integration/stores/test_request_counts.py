@@ -12,13 +12,13 @@ from ktk_engine import Store
 from ktk_engine.catalog.catalog import Relation  # deep: as the adapter drops
 from ktk_engine.store.warehouse import Warehouse
 from tests.servers.fault_proxy import FaultProxy
-from tests.support.changes import Relations, Target, build
+from tests.support.changes import Relations, WriteRequest, build
 from tests.support.committed import cube_scope, describe, resolve, snapshot_of
 from tests.support.documents import Comments
 
 ROWS = 10_000
-SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
-EXTRA = Target("e", "enrichment", "c", ("id",))
+SEED = WriteRequest("s", "seed", "c", ("id",), ("p",), indexes=("half",))
+EXTRA = WriteRequest("e", "enrichment", "c", ("id",))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_relation_that_was_just_built_is_not_looked_for(s3_server, proxy, coun
     """`persist_docs` after every model: the state of the table, and its snapshot."""
     options = {**s3_server.options, "endpoint": proxy.endpoint}
     relations = Relations(Warehouse(s3_server.new_url(), options))
-    build(relations.warehouse.create_schema("an"), pa.table({"id": [1]}), Target("t"))
+    build(relations.warehouse.create_schema("an"), pa.table({"id": [1]}), WriteRequest("t"))
     built = Relation("t", "dataset", "t")
     comment_on = partial(relations.comment_on, "an", "t", Comments(), {})
     _, requests = counted(lambda: comment_on(built))
@@ -114,7 +114,7 @@ def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     store = proxy.behind(s3_server)
     names = [f"c{number}" for number in range(10)]
     rows = pa.table({name: range(40_000) for name in names})
-    target = Target("t", row_group_rows=10_000)
+    target = WriteRequest("t", row_group_rows=10_000)
     build(store, rows, target)
     from ktk_engine.snapshot.snapshot import digests_of  # deep: counts reads
     from tests.support.queries import read_data_file

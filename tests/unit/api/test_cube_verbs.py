@@ -23,7 +23,7 @@ from ktk_engine.errors import (
     TypeClassError,
 )
 from ktk_engine.files import write_table  # deep: patched
-from tests.support.changes import Target, build, restore
+from tests.support.changes import WriteRequest, build, restore
 from tests.support.committed import check, snapshot_of
 from tests.support.stores import tree
 from tests.support.unreadable_value import write_cube
@@ -422,7 +422,7 @@ def test_threads_delete_and_append_at_once(cube):
 
 def test_a_cube_built_by_models_is_extended(opened):
     """Python adds to what models have built, and models to that."""
-    target = Target("flights", "seed", "nyc", ("flight",), ("origin",), ("dest",))
+    target = WriteRequest("flights", "seed", "nyc", ("flight",), ("origin",), ("dest",))
     build(opened._store, FLIGHTS, target)
     cube = opened.cube("nyc").append({"flights": FLIGHTS.slice(0, 1)})
     assert cube.query().count() == 3

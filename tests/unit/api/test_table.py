@@ -7,7 +7,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import build_nyc
 
 ROWS = pa.table(
@@ -18,7 +18,7 @@ ROWS = pa.table(
 
 @pytest.fixture
 def opened(store):
-    build(store, ROWS, Target("t", partition_by=("P",), indexes=("n",)))
+    build(store, ROWS, WriteRequest("t", partition_by=("P",), indexes=("n",)))
     build_nyc(store)
     return Store(store.root)
 
@@ -57,7 +57,7 @@ def test_conditions_prune_and_hold(opened, where, expected, files):
 
 
 def test_versions(opened, store):
-    target = Target("t", partition_by=("P",), indexes=("n",))
+    target = WriteRequest("t", partition_by=("P",), indexes=("n",))
     build(store, ROWS.slice(0, 1), target, mode="append")
     table = opened.table("t")
     assert (table.rows, table.at(version=1).rows) == (5, 4)
@@ -83,7 +83,7 @@ def test_what_is_no_table_or_column_is_said(opened):
 def test_a_compaction_tells_how_far_it_is(store):
     told = []
     for mode in (None, "append"):
-        build(store, ROWS, Target("t", partition_by=("P",)), mode)
+        build(store, ROWS, WriteRequest("t", partition_by=("P",)), mode)
     table = Store(store.root).table("t").compact(progress=lambda *both: told.append(both))
     assert table.rows == 8
     done = [rows for rows, _ in told]

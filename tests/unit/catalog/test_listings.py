@@ -9,7 +9,7 @@ from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.describe.info import list_contents  # deep: it lists what the catalog lists
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans  # deep: as the adapter asks
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.interrupting_store import InterruptingStore, cells, rows
 
 
@@ -17,9 +17,9 @@ from tests.support.interrupting_store import InterruptingStore, cells, rows
 def objects():
     store = InterruptingStore()
     for name in ("c", "d", "e"):
-        build(store, cells(1), Target("s", "seed", name, ("x",), ("p",)))
-        build(store, cells(1, value="w"), Target("e", "enrichment", name, ("x",), ("p",)))
-        build(store, rows(1), Target(f"t{name}"))
+        build(store, cells(1), WriteRequest("s", "seed", name, ("x",), ("p",)))
+        build(store, cells(1, value="w"), WriteRequest("e", "enrichment", name, ("x",), ("p",)))
+        build(store, rows(1), WriteRequest(f"t{name}"))
     return store.objects
 
 

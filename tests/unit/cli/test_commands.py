@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
-from tests.support.changes import Target, build, comment_on
+from tests.support.changes import WriteRequest, build, comment_on
 from tests.support.dataset_builder import build_nyc, build_table, flights, write_plain_nyc
 from tests.support.documents import (
     Comments,
@@ -294,7 +294,7 @@ def test_help_has_whole_lines(ktk):
 
 def test_check_of_everything(store, ktk, tmp_path):
     build_nyc(store)
-    build(store, pa.table({"n": [1]}), Target("t"))
+    build(store, pa.table({"n": [1]}), WriteRequest("t"))
     said = ktk("check").stdout
     assert "nyc, version 3: 3 datasets" in said
     assert "t, version 1: 1 dataset" in said
@@ -312,7 +312,7 @@ def test_check_of_everything(store, ktk, tmp_path):
 
 def test_check_of_all_schemas(store, tmp_path):
     for name in ("one", "two"):
-        build(LocalStore(tmp_path / "wh" / name), pa.table({"n": [1]}), Target(f"t_{name}"))
+        build(LocalStore(tmp_path / "wh" / name), pa.table({"n": [1]}), WriteRequest(f"t_{name}"))
     result = CliRunner().invoke(main, ["--store", str(tmp_path / "wh"), "check"])
     assert "t_one, version 1" in result.stdout
     assert "t_two, version 1" in result.stdout

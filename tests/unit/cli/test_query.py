@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import build_nyc
 
 
@@ -60,7 +60,7 @@ def test_values_of_every_kind(store, ktk):
             "s": pa.array([None], pa.string()),
         }
     )
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     (line,) = ktk("query", "c", "--format", "json").stdout.splitlines()
     assert json.loads(line) == {
         "L": 1, "d": "2025-01-01", "t": "2025-01-01T12:00:00+00:00", "n": "1.50", "b": "/w==",
@@ -71,7 +71,7 @@ def test_values_of_every_kind(store, ktk):
 
 
 def test_a_table_is_cut(store, ktk):
-    build(store, pa.table({"L": range(60)}), Target("seed", "seed", "c", ("L",), ()))
+    build(store, pa.table({"L": range(60)}), WriteRequest("seed", "seed", "c", ("L",), ()))
     result = ktk("query", "c")
     assert "Showing the first 50 of 60 rows (see --limit)." in result.stderr
     assert len(result.stdout.splitlines()) == 52
@@ -93,7 +93,7 @@ def test_a_row_that_is_wider_than_the_screen_has_all_columns(store, ktk):
     columns = {f"a_rather_long_name_{number}": [None] for number in range(8)}
     types = pa.schema([(name, pa.string()) for name in columns])
     rows = pa.table(columns, types).append_column("L", pa.array([1]))
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     lines = ktk("query", "c").stdout.splitlines()
     assert lines[0] == "L: 1"
     assert lines[1:] == [f"{name}:" for name in columns]
@@ -101,7 +101,7 @@ def test_a_row_that_is_wider_than_the_screen_has_all_columns(store, ktk):
 
 def test_limit_of_a_cube_larger_than_the_memory(store, ktk):
     rows = pa.table({"L": range(50_000), "v": ["text of some length"] * 50_000})
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     limit = ("--memory-limit", "1MB")
     assert "more than the limit" in ktk("query", "c", *limit, "--format", "csv", code=1).output
     few = ktk("query", "c", *limit, "--limit", "3", "--format", "csv").stdout

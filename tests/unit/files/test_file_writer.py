@@ -14,7 +14,7 @@ from ktk_engine.errors import StoreError
 from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import FAILURE, REPORT_SCHEMA
 from ktk_engine.files.write_job import WriteJob
-from ktk_engine.files.write_report import make_report
+from ktk_engine.files.written_files import written_files
 from tests.support.stores import LocalStore
 
 TABLE = pa.table({"P": ["a", "a", "b"], "k": pa.array([1, 2, 3], pa.int64())})
@@ -30,7 +30,7 @@ def test_a_second_attempt_does_not_meet_the_files_of_the_first(tmp_path):
     job = WriteJob(store, "t", "c", TABLE.schema, ("P",))
     first, second = report(job, 3), report(job, 4)
     assert FAILURE not in first["kind"].to_pylist() + second["kind"].to_pylist()
-    keys = [set(make_report(found, job).keys) for found in (first, second)]
+    keys = [set(written_files(found, job).keys) for found in (first, second)]
     assert keys[0].isdisjoint(keys[1])
     assert {info.key for info in store.list()} == keys[0] | keys[1]
 
@@ -40,7 +40,7 @@ def written(tmp_path, rows: pa.Table, batch_rows: int, **options) -> list[pq.Par
     store = LocalStore(tmp_path)
     job = WriteJob(store, "t", "c", rows.schema, **options)
     found = list(write_files(iter(rows.to_batches(batch_rows)), job, 0))
-    report = make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job)
+    report = written_files(pa.Table.from_batches(found, REPORT_SCHEMA), job)
     return [pq.ParquetFile(store.root / key) for key in report.keys]
 
 
@@ -115,7 +115,7 @@ def test_a_remote_store_ends_several_files_at_the_same_time(tmp_path):
     for store in (far, near):
         job = WriteJob(store, "t", "c", rows.schema, ("P",), index_columns=("k",))
         found = pa.Table.from_batches(write_files(iter(rows.to_batches(7)), job, 0), REPORT_SCHEMA)
-        reports.append(make_report(found, job))
+        reports.append(written_files(found, job))
     assert reports[0].files.equals(reports[1].files)
     values = [pa.Table.from_arrays(item.index_values["k"], ["k", "label"]) for item in reports]
     assert values[0].to_pylist() == values[1].to_pylist()
@@ -128,7 +128,7 @@ def test_a_file_that_a_remote_store_refuses_is_reported(tmp_path):
     threads = active_count()
     found = pa.Table.from_batches(write_files(iter(rows.to_batches(7)), job, 0), REPORT_SCHEMA)
     with pytest.raises(StoreError, match=r"P=03/.* is refused"):
-        make_report(found, job)
+        written_files(found, job)
     assert active_count() == threads
     assert 4 <= len(list(store.list())) < 20, "those before, and those that were on their way"
 
@@ -141,5 +141,5 @@ def test_rows_that_break_a_rule_count_once_though_another_column_is_widened(tmp_
     )
     job = WriteJob(store, "t", "c", rows.schema, kept_types={"n": pa.int8()})
     found = list(write_files(iter(rows.to_batches()), job, 0))
-    (finding,) = make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job).findings
+    (finding,) = written_files(pa.Table.from_batches(found, REPORT_SCHEMA), job).findings
     assert (finding.rule, finding.count) == ("calendar", 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -11,14 +13,21 @@ from ktk_engine.errors import (
     SpecificationError,
     TypeClassError,
 )
-from ktk_engine.gate.gate import validate_view, validate_write
-from ktk_engine.gate.target import Target
-from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
-from tests.support.committed import Snapshot, files_table
+from ktk_engine.gate import gate
+from ktk_engine.gate.check_columns import change_schema
+from ktk_engine.gate.gate import validate_view
+from ktk_engine.gate.write_request import WriteRequest
+from tests.support.committed import Snapshot, State, files_table, scope_of
 from tests.support.voices import DBT, spoken
 
-SEED = Target("seed", "seed", "c", ("L",), ("P",))
+SEED = WriteRequest("seed", "seed", "c", ("L",), ("P",))
+NOWHERE = State(None, scope_of("t"), 0, None, "", {})
 MODEL = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("v", pa.float64())])
+
+
+def validate_write(target, model, datasets, *, keeps_rows=False, **options):
+    target = replace(target, mode="append" if keeps_rows else None, **options)
+    return gate.validate_write(target, model, NOWHERE, datasets)
 
 
 def committed(schema=MODEL, seed=True, keys=("P",), **properties):
@@ -70,7 +79,7 @@ def test_a_configured_column_cannot_be_left_out():
 
 def test_a_declared_column_that_is_missing_is_explained_by_the_declaration():
     declared = {"P": pa.int64(), "L": pa.int64()}
-    target = Target("seed", "seed", "c", ("L",), ("P",), declared=declared, contract=True)
+    target = WriteRequest("seed", "seed", "c", ("L",), ("P",), declared=declared, contract=True)
     model = pa.schema([("P", pa.int64()), ("l2", pa.int64())])
     with pytest.raises(TypeClassError, match="missing in definition") as error:
         validate_write(target, model, {})
@@ -83,7 +92,7 @@ def test_a_broken_enrichment_stays_unless_it_may_go():
     model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
     with pytest.raises(TypeClassError, match="extra: `L` is signed integer there and string"):
         validate_write(SEED, model, CUBE, full_refresh=True)
-    cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
+    cascade = WriteRequest("seed", "seed", "c", ("L",), ("P",), cascade=True)
     assert validate_write(cascade, model, CUBE, full_refresh=True).leaving == ("extra",)
     with pytest.raises(TypeClassError):
         validate_write(cascade, model, CUBE)
@@ -91,7 +100,7 @@ def test_a_broken_enrichment_stays_unless_it_may_go():
 
 def test_what_lies_in_another_store_binds_and_never_leaves():
     model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
-    cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
+    cascade = WriteRequest("seed", "seed", "c", ("L",), ("P",), cascade=True)
     elsewhere = {"extra": CUBE["extra"]}
     with pytest.raises(TypeClassError, match="read from another store, and never changed there"):
         validate_write(cascade, model, {}, full_refresh=True, elsewhere=elsewhere)
@@ -101,7 +110,7 @@ def test_what_lies_in_another_store_binds_and_never_leaves():
 
 
 def test_lost_partition_columns_break_an_enrichment():
-    target = Target("seed", "seed", "c", ("L",), ("v",))
+    target = WriteRequest("seed", "seed", "c", ("L",), ("v",))
     model = pa.schema([("v", pa.int64()), ("L", pa.int64())])
     with pytest.raises(ConsistencyError, match="extra: its rows are addressed by `P`"):
         validate_write(target, model.append(pa.field("z", pa.int64())), CUBE, full_refresh=True)
@@ -111,7 +120,10 @@ def test_lost_partition_columns_break_an_enrichment():
     ("built_by", "fix"),
     [
         (None, "rename it in seed, or remove it from extra or seed"),
-        ({"seed": "cells"}, "config(dataset='extra'); if its rows may go, take it out with dbt run-op"),
+        (
+            {"seed": "cells"},
+            "config(dataset='extra'); if its rows may go, take it out with dbt run-op",
+        ),
         (
             {"extra": "more", "seed": "cells"},
             "build both in one run: dbt run --full-refresh -s more cells",
@@ -127,7 +139,7 @@ def test_what_to_do_about_columns_of_others(built_by, fix):
 
 @pytest.mark.parametrize("name", ["partition", "__x"])
 def test_names_that_index_files_need(name):
-    target = Target("seed", "seed", "c", (name,), ("P",))
+    target = WriteRequest("seed", "seed", "c", (name,), ("P",))
     model = pa.schema([("P", pa.int64()), (name, pa.int64()), ("v", pa.float64())])
     with pytest.raises(TypeClassError, match=f"{name} .*rename it"):
         validate_write(target, model, {})
@@ -150,7 +162,7 @@ def test_a_view_is_checked_only_with_a_contract():
 def test_unsigned_dimensions_are_adopted_from_the_seed():
     unsigned = pa.schema([("P", pa.int64()), ("L", pa.uint64()), ("v", pa.float64())])
     model = pa.schema([("P", pa.int64()), ("L", pa.decimal128(20, 0)), ("w", pa.float64())])
-    target = Target("extra", "enrichment", "c", ("L",), ("P",))
+    target = WriteRequest("extra", "enrichment", "c", ("L",), ("P",))
     passed = validate_write(target, model, {"seed": committed(unsigned)})
     assert passed.physical.field("L").type == pa.uint64()
 
@@ -163,7 +175,7 @@ def refused(target, model, datasets=CUBE, **options):
 
 def test_a_payload_column_of_another_dataset_is_said_to_be_at_once():
     """Not first that it is new, and then, with --full-refresh, whose it is."""
-    target = Target("extra", "enrichment", "c", ("L",), ("P",))
+    target = WriteRequest("extra", "enrichment", "c", ("L",), ("P",))
     found = refused(target, [*MODEL, pa.field("w", pa.int64())])
     assert found["v"].rule == "owner"
     found = refused(target, [*MODEL])
@@ -174,7 +186,7 @@ def test_a_payload_column_of_another_dataset_is_said_to_be_at_once():
 def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
     model = [pa.field("Q", f.type) if f.name == name else f for f in MODEL]
     partitions, dimensions = (("Q",), ("L",)) if name == "P" else (("P",), ("Q",))
-    target = Target("seed", "seed", "c", dimensions, partitions)
+    target = WriteRequest("seed", "seed", "c", dimensions, partitions)
     found = refused(target, model)
     assert "null" not in str(found[name].fix)
     assert "--full-refresh" in spoken(found[name].fix, DBT)
@@ -184,11 +196,11 @@ def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
 def test_a_column_that_a_cube_would_hide_is_refused(name):
     found = refused(SEED, [*MODEL, pa.field(name, pa.int64())], {})
     assert "a cube does not show" in found[name].reason
-    validate_write(Target("t"), pa.schema([pa.field(name, pa.int64())]), {})
+    validate_write(WriteRequest("t"), pa.schema([pa.field(name, pa.int64())]), {})
 
 
 def test_a_second_seed_dataset_names_the_first():
-    other = Target("s2", "seed", "c", ("L",), ("P",))
+    other = WriteRequest("s2", "seed", "c", ("L",), ("P",))
     with pytest.raises(ConsistencyError) as caught:
         validate_write(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
     assert "Cube c has the seed dataset seed, and a cube has only one" in str(caught.value)
@@ -238,7 +250,7 @@ ALL_ROWS = pa.schema(
 def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, declared):
     """What the gate gives for new rows tells what it would give for all of them."""
     cube = {"cube": "c", "dimension_columns": ("L",)} if role == "seed" else {}
-    target = Target(
+    target = WriteRequest(
         *("seed", role),
         partition_by=("P",),
         on_schema_change=policy,
@@ -247,22 +259,22 @@ def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, d
         **cube,
     )
     datasets = {"seed": committed(WIDE)}
-    once = validate_write(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
+    once = validate_write(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(ALL_ROWS)
     assert once == validate_write(target, ALL_ROWS, datasets, keeps_rows=True)
 
 
 def test_a_contract_allows_no_old_column_that_the_model_lacks():
     declared = {"P": pa.int64(), "L": pa.int64()}
     policy = "append_new_columns"
-    target = Target("t", on_schema_change=policy, contract=True, declared=declared)
+    target = WriteRequest("t", on_schema_change=policy, contract=True, declared=declared)
     model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
     passed = validate_write(target, model, {"t": committed()}, keeps_rows=True)
     with pytest.raises(TypeClassError, match="missing in contract"):
-        passed.of_rows(target, MODEL)
+        passed.of_rows(MODEL)
 
 
 @pytest.mark.parametrize(("cube", "dataset"), [("c+", "s"), ("c", "+s"), ("c++", "s")])
 def test_a_uuid_keeps_cube_and_dataset_apart(cube, dataset):
     with pytest.raises(SpecificationError, match="separates cube and dataset"):
-        Target(dataset, "seed", cube, ("L",), ("P",)).uuid  # noqa: B018 - asked for its error
-    assert Target("s+", "seed", "+c", ("L",), ("P",)).uuid == "+c++s+"
+        WriteRequest(dataset, "seed", cube, ("L",), ("P",)).uuid  # noqa: B018 - asked for its error
+    assert WriteRequest("s+", "seed", "+c", ("L",), ("P",)).uuid == "+c++s+"

@@ -17,7 +17,7 @@ from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.read import aligned_rows
 from ktk_engine.local.tasks import tasks
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.queries import FooterCache, read_row_groups
 from tests.support.random_cubes import examples
 from tests.support.stores import LocalStore
@@ -28,7 +28,7 @@ WHERE = ("", "v > 5", "a > 20", "L > 3 and L < 9", "P = 1", "v in (3, 11)", "v >
 def write(store, name, rows, row_group_rows=131_072):
     dimensions = ("L", "M")
     role = "seed" if name == "seed" else "enrichment"
-    target = Target(
+    target = WriteRequest(
         name, role, "c", dimensions, ("P",), (), dimensions, row_group_rows=row_group_rows
     )
     build(store, rows, target)

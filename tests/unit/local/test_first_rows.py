@@ -12,7 +12,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import LocalEngineError, QueryError
 from ktk_engine.local.merge_run import MemoryBudget
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.queries import read_row_groups
 
@@ -36,9 +36,9 @@ def many_days(store):
     """A cube of 200 partitions, all of the same ids, and an enrichment beside."""
     n = range(DAYS * IDS)
     rows = pa.table({"day": [i // IDS for i in n], "id": [i % IDS for i in n], "v": [*n]})
-    build(store, rows, Target("seed", "seed", "c", ("id",), ("day",)))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("id",), ("day",)))
     more = rows.select(["day", "id"]).append_column("w", pa.array([-i for i in n]))
-    build(store, more, Target("more", "enrichment", "c", ("id",), ("day",)))
+    build(store, more, WriteRequest("more", "enrichment", "c", ("id",), ("day",)))
     return Store(store.root).cube("c")
 
 
@@ -105,7 +105,9 @@ def test_without_partitions(store):
 
 def test_a_table(store, opened):
     build(
-        store, pa.table({"p": [*range(100)], "n": [*range(100)]}), Target("t", partition_by=("p",))
+        store,
+        pa.table({"p": [*range(100)], "n": [*range(100)]}),
+        WriteRequest("t", partition_by=("p",)),
     )
     table = Store(store.root).table("t")
     assert table.query(limit=3).to_arrow().num_rows == 3

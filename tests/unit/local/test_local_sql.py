@@ -13,7 +13,7 @@ import pytest
 from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
 from ktk_engine.local.sql.generic_test_sql import coverage_query, failing_query, orphans_query
 from ktk_engine.local.sql.local_sql import LocalSql
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import KnownStores, StoreAddress, quote_identifier
 from tests.support.stores import LocalStore
@@ -51,9 +51,9 @@ VIEWS = [
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> LocalStore:
     store = LocalStore(tmp_path_factory.mktemp("local") / "an")
-    build(store, SEED, Target("cells", "seed", "c", ("L",), ("P",)))
-    build(store, EXTRA, Target("extra", "enrichment", "c", ("L",), ("P",)))
-    build(store, PLAIN, Target("plain"))
+    build(store, SEED, WriteRequest("cells", "seed", "c", ("L",), ("P",)))
+    build(store, EXTRA, WriteRequest("extra", "enrichment", "c", ("L",), ("P",)))
+    build(store, PLAIN, WriteRequest("plain"))
     for view in VIEWS:
         add_view(store, view)
     return store
@@ -119,8 +119,8 @@ def test_rows_are_counted(sql, query):
 
 
 def test_other_stores_and_earlier_versions_are_read(store):
-    build(store, EXTRA.slice(0, 1), Target("grown"))
-    build(store, EXTRA, Target("grown"))
+    build(store, EXTRA.slice(0, 1), WriteRequest("grown"))
+    build(store, EXTRA, WriteRequest("grown"))
     sql = LocalSql(KnownStores(lambda name: store if name == store.url else None))
     for version, count in ((None, 3), (1, 1), (2, 3)):
         address = quote_identifier(str(StoreAddress(store.url, "dataset:grown", version)))
@@ -294,7 +294,7 @@ def test_rows_that_only_spark_shows(sql, text):
 def test_a_few_rows_open_few_files(tmp_path, monkeypatch):
     store, opened = LocalStore(tmp_path / "an"), []
     rows = pa.table({"id": range(600), "n": [number // 100 for number in range(600)]})
-    build(store, rows, Target("many", partition_by=("n",)))
+    build(store, rows, WriteRequest("many", partition_by=("n",)))
     read = LocalStore.open_read
 
     def open_read(self, key, *arguments, **named):

@@ -16,7 +16,7 @@ from ktk_engine.local.merge import merge
 from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.run_tasks import run_tasks
 from ktk_engine.local.tasks import tasks
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
@@ -114,7 +114,7 @@ def test_tasks_are_plain_data(cube):
 def test_small_partitions_are_one_task(store):
     n = range(100)
     seed = pa.table({"P": [i % 20 for i in n], "L": list(n)})
-    build(store, seed, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     assert len(tasks(store, FooterCache(), plan_of(store))) == 1
     assert engine_of(store).table(plan_of(store))["L"].to_pylist() == list(n)
 
@@ -123,9 +123,9 @@ def test_a_dataset_that_all_tasks_read_is_read_once(store, monkeypatch, read):
     monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 5)
     n = range(40)
     seed = pa.table({"P": [i % 4 for i in n], "L": list(n)})
-    build(store, seed, Target("seed", "seed", "c", ("L",), ("P",)))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",), ("P",)))
     names = pa.table({"L": list(n), "name": [f"n{i}" for i in n]})
-    build(store, names, Target("names", "enrichment", "c", ("L",), ()))
+    build(store, names, WriteRequest("names", "enrichment", "c", ("L",), ()))
     plan = plan_of(store)
     assert len(tasks(store, FooterCache(), plan)) == 4
     assert engine_of(store).table(plan)["name"].to_pylist() == [f"n{i}" for i in n]
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused(cube):
 
 def test_texts_are_counted_when_they_are_read(store):
     seed = pa.table({"L": range(1000), "t": ["x" * 10_000] * 1000})
-    build(store, seed, Target("seed", "seed", "c", ("L",), ()))
+    build(store, seed, WriteRequest("seed", "seed", "c", ("L",), ()))
     with pytest.raises(LocalEngineError, match="so far"):
         engine_of(store, limit=5_000_000).table(plan_of(store))
     assert engine_of(store, limit=25_000_000).table(plan_of(store)).num_rows == 1000
@@ -170,7 +170,7 @@ def test_texts_are_counted_when_they_are_read(store):
 
 def test_damaged_pages_and_footers_are_errors(store):
     rows = pa.table({"L": range(5000), "v": [float(i * i) for i in range(5000)]})
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     (path,) = (store.root / "c++seed" / "table").rglob("*.parquet")
     plan = plan_of(store)
     data = path.read_bytes()

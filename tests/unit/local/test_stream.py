@@ -20,7 +20,7 @@ from ktk_engine.local.stream import stream
 from ktk_engine.local.take import batches_of, take
 from ktk_engine.local.task import TaskFile
 from ktk_engine.local.tasks import tasks
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
@@ -261,7 +261,7 @@ def test_cancelled_between_slices(store):
 
 def test_damage_is_found_in_the_middle(store):
     rows = pa.table({"L": range(5000), "v": [[float(i)] for i in range(5000)]})
-    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    build(store, rows, WriteRequest("seed", "seed", "c", ("L",), ()))
     plan = plan_of(store)
     assert len(rows_of(pieces_of(store))) == 5000
     (path,) = (store.root / "c++seed" / "table").rglob("*.parquet")

@@ -17,7 +17,7 @@ from ktk_engine.log.entry import digest, parse_entry
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id, scope_of
 from ktk_engine.log.state import resolve
-from tests.support.changes import Target, build, commit
+from tests.support.changes import WriteRequest, build, commit
 from tests.support.dataset_builder import (
     NYC,
     DbtNode,
@@ -115,7 +115,7 @@ def test_store_that_surely_wrote_nothing_is_no_unknown_outcome(store):
 
     store.hooks.append(refuse)
     with pytest.raises(StoreError, match="disk is full"):
-        build(store, pa.table({"a": [1]}), Target("plain"))
+        build(store, pa.table({"a": [1]}), WriteRequest("plain"))
     assert keys(store) == {".ktk/name/plain"}  # which counts no more
     assert store.pauses == []
 
@@ -130,7 +130,7 @@ def test_a_sure_failure_says_nothing_of_an_earlier_put(store):
 
     store.hooks.append(refuse)
     with pytest.raises(CommitStateUnknownError, match="no answer"):
-        build(store, pa.table({"a": [1]}), Target("plain"))
+        build(store, pa.table({"a": [1]}), WriteRequest("plain"))
     assert [key for key in keys(store) if "/table/" in key]
     assert [key for key in keys(store) if "/intent/" in key]
 
@@ -143,7 +143,7 @@ def test_damaged_entry_in_the_slot_is_an_unknown_outcome(store):
 
     store.hooks.append(take)
     with pytest.raises(CommitStateUnknownError):
-        build(store, pa.table({"a": [1]}), Target("plain"))
+        build(store, pa.table({"a": [1]}), WriteRequest("plain"))
     assert [key for key in keys(store) if "/table/" in key]
 
 

@@ -8,7 +8,7 @@ from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, CommitStateUnknownError
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.publish.publish import publish  # deep: the noun knows no publishing
-from tests.support.changes import build, comment_on, transaction
+from tests.support.changes import ScopeTransaction, build, comment_on
 from tests.support.committed import read_entry, resolve
 from tests.support.documents import Comments
 from tests.support.interrupting_store import CUBE, PLAIN, TABLE, build_small, rows
@@ -22,7 +22,9 @@ def state(store):
 
 
 def begun(state, **others):
-    return transaction(state, "change t", {"who": "a"}, lambda snapshots: None, publish, **others)
+    return ScopeTransaction(
+        state, "change t", {"who": "a"}, lambda snapshots: None, publish, **others
+    )
 
 
 def kept(uuid="t", operation="properties"):
@@ -111,7 +113,7 @@ def test_another_scope_is_compared_with_its_newest_version(store, state):
     other = resolve(store, CUBE)
     with begun(other) as elsewhere, begun(state) as own:
         elsewhere.looked_at("c++s")
-        own.depends_on(elsewhere._reads)
+        own.depends_on(elsewhere.reads)
         comment_on(store, "c++s", Comments("a"))
         own.checked()
         build(store, rows(1), TABLE, mode="append")

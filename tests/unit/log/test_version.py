@@ -13,11 +13,11 @@ from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import oldest_version, state_at
-from tests.support.changes import Target, build, remove, run_cleanup
+from tests.support.changes import WriteRequest, build, remove, run_cleanup
 
 CUBE = cube_scope("c")
-SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
-OTHER = Target("e", "enrichment", "c", ("x",))
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), indexes=("v",))
+OTHER = WriteRequest("e", "enrichment", "c", ("x",))
 
 
 def cells(*numbers):

@@ -17,8 +17,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.version import state_at
 from tests.support.changes import (
     Source,
-    Target,
-    WriteContext,
+    WriteRequest,
     build,
     comment_on,
     plan_cleanup,
@@ -31,7 +30,7 @@ from tests.support.stores import LocalStore, fail
 from tests.support.tiny_bounds import set_tiny_bounds
 
 CUBE = cube_scope("c")
-SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)
 NOTHING = Retention(timedelta(0), 1)
 
 
@@ -113,7 +112,7 @@ def test_a_rewrite_of_what_was_rebuilt_and_cleaned_is_a_conflict(store):
 
 def test_removals_and_comments_go_on(store):
     build(store, cells(1), SEED)
-    build(store, pa.table({"x": [1], "q": [1]}), Target("e", "enrichment", "c", ("x",)))
+    build(store, pa.table({"x": [1], "q": [1]}), WriteRequest("e", "enrichment", "c", ("x",)))
     at_call(store, 1, "put", "/intent/", lambda: overtake(store, 3))
     assert comment_on(store, "c++s", Comments("what it is"))
     at_call(store, 1, "put", "/intent/", lambda: overtake(store, 5))
@@ -125,14 +124,14 @@ def test_what_reads_a_cleaned_version_is_computed_anew(store):
     build(store, cells(1, 2), SEED)
     attempts = []
 
-    def write(state, rows, context):
+    def write(state, rows, target):
         attempts.append(state.version)
         if len(attempts) == 1:
             overtake(store, 3)
         index = read_index(store.get(state.snapshot("c++s").indices["w"]))
         return max(index["value"].to_pylist())
 
-    assert retry_write_on_conflict(store, SEED, Source.given(None), write, WriteContext()) == 3
+    assert retry_write_on_conflict(store, SEED, Source.given(None), write) == 3
     assert attempts == [1, 3]
 
 
@@ -140,7 +139,7 @@ def test_an_error_that_has_nothing_to_do_with_a_cleanup_stays(store):
     build(store, cells(1, 2), SEED)
     state = resolve(store, CUBE)
     store.delete([state.snapshot("c++s").indices["w"]])
-    append_other = Target("e", "enrichment", "c", ("x",))
+    append_other = WriteRequest("e", "enrichment", "c", ("x",))
     build(store, pa.table({"x": [1], "q": [1]}), append_other)  # the log goes on
     with pytest.raises(ObjectNotFoundError, match="/indices/w/"):
         append(store, 3)

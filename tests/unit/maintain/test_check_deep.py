@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
 from ktk_engine.maintain.check import check
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
 from tests.support.dataset_builder import write_plain_nyc
 from tests.support.documents import (
@@ -22,8 +22,8 @@ from tests.support.documents import (
     stored_index,
 )
 
-CELLS = Target("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
-MORE = Target("more", "enrichment", "c", ("k",), partition_by=("P",))
+CELLS = WriteRequest("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
+MORE = WriteRequest("more", "enrichment", "c", ("k",), partition_by=("P",))
 SCOPE = cube_scope("c")
 
 

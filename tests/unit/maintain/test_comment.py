@@ -10,7 +10,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.comments import comments_of  # deep: as stored
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import (
     cube_scope,
     read_entries,
@@ -84,7 +84,7 @@ def test_a_cube_keeps_its_specification_and_roles(store):
 
 @pytest.mark.parametrize("mode", [None, "append", "partitions"])
 def test_builds_keep_them_as_far_as_columns_stay(store, mode):
-    target = Target("plain", on_schema_change="sync_all_columns")
+    target = WriteRequest("plain", on_schema_change="sync_all_columns")
     build(store, pa.table({"a": [1], "b": [2]}), target)
     comment_on(store, "plain", Comments("text", {"a": "1st", "b": "2nd"}))
     build(store, pa.table({"a": [1]}), target, mode=mode)
@@ -105,7 +105,7 @@ def test_a_comment_goes_on_top_of_what_came_in_between(store, monkeypatch):
     build_table(store)
     old = resolve(store, PLAIN)
     monkeypatch.setattr("ktk_engine.maintain.comment.resolve", lambda *_: old)
-    build(store, pa.table({"a": [1], "b": [2]}), Target("plain", on_schema_change="ignore"))
+    build(store, pa.table({"a": [1], "b": [2]}), WriteRequest("plain", on_schema_change="ignore"))
     comment_on(store, "plain", Comments("text", {"a": "1st"}))
     assert comments(store) == Comments("text", {"a": "1st"})
     remove(store, "plain")

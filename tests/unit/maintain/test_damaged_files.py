@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import snapshot_of
 from tests.support.queries import MetadataCache, comparison, prune, read_rows
 
@@ -31,7 +31,7 @@ def flips(data, count):
 
 @pytest.fixture
 def snapshot(store):
-    build(store, ROWS, Target("t", indexes=("k", "text")))
+    build(store, ROWS, WriteRequest("t", indexes=("k", "text")))
     return snapshot_of(store, "t")
 
 
@@ -92,7 +92,7 @@ def test_planning_names_the_damaged_index(store, snapshot):
             MetadataCache(),
         )
     with pytest.raises(FormatError, match=key):
-        build(store, ROWS, Target("t", indexes=("k", "text")), mode="append")
+        build(store, ROWS, WriteRequest("t", indexes=("k", "text")), mode="append")
 
 
 def test_a_missing_file_is_named(store, snapshot):

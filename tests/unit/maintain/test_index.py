@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +18,12 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
 )
 from ktk_engine.files.index_place import IndexPlace  # deep: a write in between
-from ktk_engine.files.write_report import WriteReport  # deep: a write in between
+from ktk_engine.files.written_files import WrittenFiles  # deep: a write in between
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.appended_files import AppendedFiles  # deep: a write in between
-from ktk_engine.write.write_mode import WriteMode  # deep: a write in between
-from tests.support.changes import Target, build
+from ktk_engine.write.rebase import rebased  # deep: a write in between
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
 from tests.support.dataset_builder import build_nyc, write_plain, write_plain_nyc
 from tests.support.documents import load_document, stored_index
@@ -33,8 +33,8 @@ from tests.support.kartothek import (
 from tests.support.stores import keys
 
 CUBE = cube_scope("c")
-SEED = Target("s", "seed", "c", ("x",), ("p",))
-MORE = Target("e", "enrichment", "c", ("x",))
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",))
+MORE = WriteRequest("e", "enrichment", "c", ("x",))
 
 
 def cells(*numbers, places=("a",)):
@@ -51,7 +51,7 @@ def index_of(store, uuid, column):
 
 
 def plain(uuid):
-    return Target(uuid).scope
+    return WriteRequest(uuid).scope
 
 
 def data_files(store):
@@ -148,7 +148,7 @@ def test_columns_that_can_have_none(store, columns, reason):
 
 def test_classes_and_names_that_can_have_none(store):
     rows = pa.table({"d": [decimal.Decimal(1)], "l": [[1]], "partition": [1], "n": pa.nulls(1)})
-    build(store, rows, Target("t"))
+    build(store, rows, WriteRequest("t"))
     for name in rows.column_names:
         with pytest.raises(ConfigurationError, match="cannot be indexed"):
             change_indexes(store, "t", [name])
@@ -171,7 +171,7 @@ def test_awkward_values_of_a_table(store):
             "at": pa.array([1_000, None, 2_000], pa.timestamp("ns")),
         }
     )
-    build(store, rows, Target("t"))
+    build(store, rows, WriteRequest("t"))
     table = Store(store.root).table("t").index(*rows.column_names)
     assert [value for value, _ in index_of(store, "t", "u")] == [0, 2**64 - 1]
     for where, count in {
@@ -222,16 +222,16 @@ def test_it_goes_on_top_of_rows_that_came_meanwhile(store):
 
 
 def test_it_goes_on_top_of_a_rebuild_that_widened_the_column(store):
-    build(store, pa.table({"a": [1, 2]}), Target("t"))
+    build(store, pa.table({"a": [1, 2]}), WriteRequest("t"))
     other = pa.table({"a": ["x"]})
-    meanwhile(store, lambda: build(store, other, Target("t")))
+    meanwhile(store, lambda: build(store, other, WriteRequest("t")))
     change_indexes(store, "t", ["a"])
     assert index_of(store, "t", "a") == [("x", 0)]
 
 
 def test_a_column_or_dataset_that_is_gone_is_a_conflict(store):
-    build(store, pa.table({"a": [1], "b": [1]}), Target("t"))
-    meanwhile(store, lambda: build(store, pa.table({"b": [1]}), Target("t")))
+    build(store, pa.table({"a": [1], "b": [1]}), WriteRequest("t"))
+    meanwhile(store, lambda: build(store, pa.table({"b": [1]}), WriteRequest("t")))
     with pytest.raises(CommitConflictError, match="cannot have an index on a any more"):
         change_indexes(store, "t", ["a"])
     meanwhile(store, lambda: remove(store, "t"))
@@ -242,7 +242,7 @@ def test_a_column_or_dataset_that_is_gone_is_a_conflict(store):
 
 def test_files_written_while_an_index_was_built_are_in_it(store):
     """A write that keeps the indexes as they are knows no values of one that it has not seen."""
-    target = Target("t")
+    target = WriteRequest("t")
     build(store, pa.table({"a": [1]}), target)
     started = snapshot_of(store, "t")
     build(store, pa.table({"a": [5]}), target, mode="append")
@@ -251,12 +251,11 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     build(store, pa.table({"a": [1]}), target)
     change_indexes(store, "t", ["a"])
     base = snapshot_of(store, "t")
-    compacted = WriteMode("files", verb="compact")
     folder = scope_of("t").segment_folder("f" * 32)
     place = IndexPlace(store, "t", "f" * 32, folder)
-    report = WriteReport(addition.files, {}, {}, ())
-    extend = AppendedFiles(place, compacted, started, addition, report)
-    grown = extend(base, 0)
+    written = WrittenFiles(addition.files, {}, {}, (), addition.physical_schemas)
+    compacted = replace(target, mode="files", verb="compact")
+    grown = rebased(compacted, started, addition, place, written)(base, 0)
     pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]
 
@@ -265,7 +264,7 @@ def test_an_append_beside_it_is_no_conflict(store):
     build(store, cells(1), SEED)
     state = resolve(store, CUBE)
     change_indexes(store, "c", ["v"])
-    indexed = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
+    indexed = WriteRequest("s", "seed", "c", ("x",), ("p",), indexes=("v",))
     build(store, cells(2), indexed, mode="append", state=state)
     assert index_of(store, "c++s", "v") == [("1%", 0), ("2%", 1)]
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans, read_manifest
-from tests.support.changes import Owner, Target, build
+from tests.support.changes import Owner, WriteRequest, build
 from tests.support.committed import DbtNode
 from tests.support.dataset_builder import build_table, write_plain_nyc
 
@@ -17,7 +17,7 @@ ROWS = pa.table({"id": [1, 2]})
 def write(store, node, dataset, cube=""):
     owner = Owner(DbtNode(node, node.split(".")[1]))
     role, dimensions = ("seed", ("id",)) if cube else ("table", ())
-    build(store, ROWS, Target(dataset, role, cube, dimensions, owner=owner))
+    build(store, ROWS, WriteRequest(dataset, role, cube, dimensions, owner=owner))
 
 
 def test_only_what_the_project_itself_left_behind(store):

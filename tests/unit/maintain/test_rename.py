@@ -20,7 +20,7 @@ from ktk_engine.errors import (
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.support.changes import Target, build, check_publishing
+from tests.support.changes import WriteRequest, build, check_publishing
 from tests.support.committed import DbtNode, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
     append_as_kartothek,
@@ -170,7 +170,7 @@ def test_what_is_committed_under_the_new_name_is_not_taken_back(store):
 
 def test_a_name_that_another_relation_gets_meanwhile(store):
     build_nyc(store)
-    meanwhile(store, COPIED, lambda: build(store, pa.table({"x": [1]}), Target("n")))
+    meanwhile(store, COPIED, lambda: build(store, pa.table({"x": [1]}), WriteRequest("n")))
     with pytest.raises(CommitConflictError, match="n was given to another relation meanwhile"):
         rename(store, "nyc", "n")
     assert Store(store.root).cubes() == ["nyc"]

@@ -13,13 +13,13 @@ from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.restore import plan_restoration, restore, run_restoration
-from tests.support.changes import Retention, Target, build
+from tests.support.changes import Retention, WriteRequest, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
 
 CUBE = cube_scope("c")
-SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
-OTHER = Target("e", "enrichment", "c", ("x",))
-LATER = Target("f", "enrichment", "c", ("x",))
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), indexes=("v",))
+OTHER = WriteRequest("e", "enrichment", "c", ("x",))
+LATER = WriteRequest("f", "enrichment", "c", ("x",))
 
 
 def cells(*numbers):
@@ -64,7 +64,7 @@ def test_what_came_in_between_can_be_restored_as_well(grown):
 
 
 def test_a_table_and_a_removed_cube(grown):
-    table = Target("t")
+    table = WriteRequest("t")
     build(grown, pa.table({"a": [1]}), table)
     build(grown, pa.table({"a": ["x"]}), table)
     restore(grown, "t", 1)

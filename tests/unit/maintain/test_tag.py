@@ -22,7 +22,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state, tag_version
-from tests.support.changes import Retention, Target, build
+from tests.support.changes import Retention, WriteRequest, build
 from tests.support.committed import cube_scope, resolve, scope_of, state_at, version_of
 from tests.support.dataset_builder import append_as_kartothek, build_table, write_plain_nyc
 from tests.support.documents import document_key
@@ -31,7 +31,7 @@ from tests.support.stores import keys
 PLAIN, CUBE = scope_of("plain"), cube_scope("c")
 NOTHING = Retention(timedelta(0), 1)
 PLACES = ["a/b", "50%", "x=y", "größe", " "]
-SEED = Target("s", "seed", "c", ("x",), ("p",))
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",))
 
 
 def number(value):
@@ -89,7 +89,9 @@ def test_it_is_kept_as_long_as_it_has_the_name(grown):
 
 def test_all_datasets_of_a_cube_and_awkward_values(store):
     build(store, cells(1), SEED)
-    build(store, pa.table({"x": range(5), "w": PLACES}), Target("e", "enrichment", "c", ("x",)))
+    build(
+        store, pa.table({"x": range(5), "w": PLACES}), WriteRequest("e", "enrichment", "c", ("x",))
+    )
     cube = Store(store.root).cube("c").index("v")
     before = cube.query().to_arrow(engine="local")
     cube.tag("q1.final_1-x")

@@ -7,7 +7,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from tests.support.changes import Target, build
+from tests.support.changes import WriteRequest, build
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 
@@ -32,7 +32,7 @@ def test_the_cube_opens_and_plans_keep_the_file_where_its_value_could_matter(sto
 def test_nothing_is_written_on_top(store):
     write_cube(store)
     before = sorted(path for path in store.root.rglob("*") if path.is_file())
-    target = Target("other", "enrichment", "c", ("L",))
+    target = WriteRequest("other", "enrichment", "c", ("L",))
     with pytest.raises(FormatError, match=rf"1 files .* column `day` .*{BAD}.*nanoseconds"):
         build(store, pa.table({"L": [1], "x": [1]}), target)
     assert sorted(path for path in store.root.rglob("*") if path.is_file()) == before

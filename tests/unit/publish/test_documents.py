@@ -10,7 +10,15 @@ from ktk_engine.errors import PublishError
 from ktk_engine.log.scope import LogScope
 from ktk_engine.publish import published_indices
 from ktk_engine.publish.publish_documents import publish_documents
-from tests.support.changes import Retention, Target, build, remove, restore, run_cleanup, undrop
+from tests.support.changes import (
+    Retention,
+    WriteRequest,
+    build,
+    remove,
+    restore,
+    run_cleanup,
+    undrop,
+)
 from tests.support.committed import check, resolve
 from tests.support.dataset_builder import (
     DbtNode,
@@ -27,7 +35,7 @@ from tests.support.documents import list_documents, load_document
 from tests.support.stores import keys
 from tests.support.tiny_bounds import tiny_indices
 
-SEED = Target(
+SEED = WriteRequest(
     "seed", cube="c", role="seed", dimension_columns=("L",), partition_by=("P",), indexes=("L", "v")
 )
 PLAIN = LogScope("dataset", "plain")

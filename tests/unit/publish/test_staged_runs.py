@@ -10,13 +10,13 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError, StoreError
 from ktk_engine.log.chain import read_entry
-from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.publish.publish import publish_head
 from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from tests.support.changes import (
-    Target,
+    ScopeTransaction,
+    WriteRequest,
     build,
     change_indexes,
     comment_on,
@@ -82,7 +82,7 @@ def run(stage, numbers=(5, 6)):
     build(stage, rows(2), TABLE, mode="append")
     comment_on(stage, "t", Comments("what it is"))
     change_indexes(stage, "t", ["a"])
-    build(stage, rows(3), Target("new"))
+    build(stage, rows(3), WriteRequest("new"))
     add_view(stage, ViewDocument("v", "view", sql="select 2"))
     stage.delete([view_key("seen")])
 
@@ -166,7 +166,7 @@ def heals(store):
     for scope in (CUBE, PLAIN):
         assert publish_head(store, scope).warning == ""
         build(store, rows(7) if scope == PLAIN else cells(7), TABLE if scope == PLAIN else SEED)
-    build(store, rows(7), Target("new"))
+    build(store, rows(7), WriteRequest("new"))
     store.days = 2
     for scope in (CUBE, PLAIN, NEW):
         run_cleanup(store, scope, NOTHING)
@@ -205,13 +205,14 @@ def test_an_error_at_the_end_keeps_what_it_found(prepared, monkeypatch):
     stage, calls = StagedStore(InterruptingStore(prepared)), []
     run(stage)
 
-    def second(*arguments):
-        calls.append(arguments)
+    def second(self):
+        calls.append(self)
         if len(calls) > 1:
             raise error
-        return commit(*arguments)
+        return commit(self)
 
-    monkeypatch.setattr("ktk_engine.publish.publish_stages.commit", second)
+    commit = ScopeTransaction.commit
+    monkeypatch.setattr(ScopeTransaction, "commit", second)
     with pytest.raises(DataError, match="only this is committed") as caught:
         publish_stages([stage])
     assert caught.value.findings == ("finding",) and "a note" in caught.value.__notes__
@@ -327,7 +328,7 @@ def _restored(stage):
 
 
 def _copied(stage):
-    build(stage, rows(0, 9), Target("o"))
+    build(stage, rows(0, 9), WriteRequest("o"))
     run_copy(plan_copy(resolve(stage, scope_of("o")), stage, "t"))
 
 
@@ -345,7 +346,7 @@ def test_what_is_dropped_and_brought_back_is_published(store, back):
 
 def test_what_is_made_and_replaced_by_a_copy_is_published(store):
     stage = StagedStore(store)
-    build(stage, rows(3), Target("new"))
+    build(stage, rows(3), WriteRequest("new"))
     run_copy(plan_copy(resolve(stage, PLAIN), stage, "new", overwrite=True))
     publish_stages([stage])
     assert content(store, NEW)[1]["new"] == content(store, PLAIN)[1]["t"]
@@ -365,7 +366,7 @@ def test_removals_are_staged(store):
 
 def test_what_a_run_makes_and_takes_away_again_is_no_version(store):
     before, stage = everything(store), StagedStore(store)
-    build(stage, rows(4), Target("new"))
+    build(stage, rows(4), WriteRequest("new"))
     remove(stage, "new")
     assert publish_stages([stage]) == []
     assert everything(store) == before

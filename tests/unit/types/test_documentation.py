@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from ktk_engine.gate.write_request import ON_SCHEMA_CHANGE  # deep: what the page lists
 from ktk_engine.types.arrow_name import sql_name
-from ktk_engine.types.check_columns import ON_SCHEMA_CHANGE
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name, normalize
 

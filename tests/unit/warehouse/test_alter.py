@@ -34,7 +34,7 @@ from tests.support.changes import (
     Notes,
     PendingCommit,
     StagedStore,
-    Target,
+    WriteRequest,
     alter_columns,
     alter_table,
     build,
@@ -99,9 +99,9 @@ def operations(store, name="t"):
 
 @pytest.fixture
 def table(store):
-    build(store, ODD, Target("t", partition_by=("P",), indexes=("n",), clustered_by=("s",)))
+    build(store, ODD, WriteRequest("t", partition_by=("P",), indexes=("n",), clustered_by=("s",)))
     more = ODD.slice(0, 2).set_column(0, "P", pa.array(["new", "new"]))
-    build(store, more, Target.of(snapshot(store)), mode="append")
+    build(store, more, WriteRequest.of(snapshot(store)), mode="append")
     return store
 
 
@@ -119,7 +119,7 @@ def test_a_column_is_added_without_writing_a_row(table, run):
     assert read_history(table, "t")[0].history["reason"] == "add column x, add column y"
     more = ODD.append_column("x", pa.array([decimal.Decimal("1.5")] * 4))
     more = more.append_column("y", pa.array(["y"] * 4))
-    build(table, more, Target.of(snapshot(table)), mode="append")
+    build(table, more, WriteRequest.of(snapshot(table)), mode="append")
     assert rows(table)[1]["y"].null_count == 6
     assert not check(table, "t").problems
 
@@ -167,7 +167,9 @@ def test_a_dropped_column_does_not_come_back(table, run, name):
 def test_a_column_that_an_incremental_run_dropped_does_not_come_back(table, run):
     """`sync_all_columns` leaves it in the files that stay."""
     less = ODD.drop_columns(["f", "none"])
-    target = Target("t", partition_by=("P",), indexes=("n",), on_schema_change="sync_all_columns")
+    target = WriteRequest(
+        "t", partition_by=("P",), indexes=("n",), on_schema_change="sync_all_columns"
+    )
     build(table, less, target, mode="append")
     assert any("f" in names for names in stored_names(table))
     again = less.append_column("f", pa.array([1.0] * 4))
@@ -246,7 +248,7 @@ def constrained(store, constraint):
 
 
 def test_what_constraints_name_stays(store, run):
-    build(store, pa.table({"a": [1], "b": [2]}), Target("t"))
+    build(store, pa.table({"a": [1], "b": [2]}), WriteRequest("t"))
     constrained(store, Constraint("primary_key", ("a",)))
     with pytest.raises(ConfigurationError, match="while there is the constraint primary_key"):
         run("alter table s.t drop column a")
@@ -266,7 +268,7 @@ def test_properties(table, run):
     assert run("alter table s.t set tblproperties ('owner' = 'ops')")
     assert run("alter table s.t unset tblproperties if exists (nosuch)")
     assert len(operations(table)) == versions
-    build(table, ODD, Target("t", partition_by=("P",)))
+    build(table, ODD, WriteRequest("t", partition_by=("P",)))
     assert describe(table, "t").datasets[0].metadata == {"owner": "ops", "tier": "2"}
     assert run("alter table s.t unset tblproperties (tier)")
     assert describe(table, "t").datasets[0].metadata == {"owner": "ops"}
@@ -302,7 +304,7 @@ def test_views_have_comments_only(table, run, relations):
 def test_a_commit_in_between_is_a_conflict_and_computed_again(table):
     """An append of the old columns would have no column of the new name."""
     state = resolve(table, scope_of("t"))
-    append = (ODD.slice(0, 1), Target.of(snapshot(table)))
+    append = (ODD.slice(0, 1), WriteRequest.of(snapshot(table)))
     with (
         pytest.raises(CommitConflictError, match="Run it again"),
         staged(state, "alter t") as staging,
@@ -318,14 +320,14 @@ def test_a_commit_in_between_is_a_conflict_and_computed_again(table):
 
 def test_an_append_after_a_renaming_is_a_conflict(table, run):
     state = resolve(table, scope_of("t"))
-    target = Target.of(snapshot(table))
+    target = WriteRequest.of(snapshot(table))
     run("alter table s.t rename column n to m")
     with pytest.raises(CommitConflictError):
         build(table, ODD, target, mode="append", state=state)
 
 
 def test_an_empty_table(store, run):
-    build(store, ODD.slice(0, 0), Target("t", partition_by=("P",)))
+    build(store, ODD.slice(0, 0), WriteRequest("t", partition_by=("P",)))
     for action in ("rename column n to m", "drop column f", "add column f int"):
         assert run(f"alter table s.t {action}")
     assert {"m", "f"} <= set(snapshot(store).schema.names)
@@ -411,7 +413,7 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
         found = present_rows(state, base, known)
         if not added:
             added.append(True)
-            build(table, ODD.slice(0, 1), Target.of(base), mode="append")
+            build(table, ODD.slice(0, 1), WriteRequest.of(base), mode="append")
         return found
 
     monkeypatch.setattr(api, "present_rows", slow)
@@ -419,7 +421,7 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
 
 
 def test_the_refusal_of_another_layout_says_how_to_change_it(table):
-    target = replace(Target.of(snapshot(table)), partition_by=())
+    target = replace(WriteRequest.of(snapshot(table)), partition_by=())
     with pytest.raises(ConfigurationError, match=r"\.repartition\("):
         build(table, ODD, target, mode="append")
     with pytest.raises(ConfigurationError, match=r"never rebuilt.*\.repartition\("):
@@ -430,7 +432,7 @@ def test_the_refusal_of_another_layout_says_how_to_change_it(table):
 def test_in_a_staged_run(table, between):
     """It becomes part of the run's one version, or a conflict where rows came in between."""
     before, stage = rows(table)[0], StagedStore(table)
-    build(stage, ODD, Target.of(snapshot(stage)), mode="append")
+    build(stage, ODD, WriteRequest.of(snapshot(stage)), mode="append")
     for changes in (
         ColumnChanges(rename={"n": "m"}),
         ColumnChanges(add={"x": pa.int64()}, drop=("f",)),
@@ -440,7 +442,7 @@ def test_in_a_staged_run(table, between):
     alter(stage, "t", Alteration(("t",), notes=Notes(set={"owner": "ops"})), {})
     assert rows(table)[0] == before
     if between:
-        build(table, ODD, Target.of(snapshot(table)), mode="append")
+        build(table, ODD, WriteRequest.of(snapshot(table)), mode="append")
         with pytest.raises(CommitConflictError):
             publish_stages([stage])
         assert rows(table)[1].num_rows == 10 and "n" in snapshot(table).schema.names

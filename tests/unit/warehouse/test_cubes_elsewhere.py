@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -9,15 +11,15 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, 
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.create_cube import create_cube
-from tests.support.changes import Relations, Target, WriteContext, build, build_module
+from tests.support.changes import Relations, WriteRequest, build, build_module
 from tests.support.committed import resolve, scope_of
 from tests.support.documents import cube_comment, shown_by
 from tests.support.queries import KnownStores, Moment, NamedRelations
 from tests.support.stores import Warehouse, tree
 from tests.support.voices import DBT
 
-SEED = Target("cs", "seed", "c", ("L",), ("P",))
-EXTRA = Target("ce", "enrichment", "c", ("L",), ("P",))
+SEED = WriteRequest("cs", "seed", "c", ("L",), ("P",))
+EXTRA = WriteRequest("ce", "enrichment", "c", ("L",), ("P",))
 CELLS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "v": [10, 20, 30]})
 ROWS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "w": [1.5, 2.5, 3.5]})
 AUTHOR = Author({})
@@ -34,9 +36,10 @@ def warehouse(tmp_path):
     return found
 
 
-def context(warehouse) -> WriteContext:
+def beside(warehouse, target=EXTRA) -> WriteRequest:
+    """A dataset of a cube whose seed dataset is in another store."""
     state = resolve(warehouse.find_schema("prod"), scope_of(SEED.uuid))
-    return WriteContext(elsewhere={"cs": state.snapshot(SEED.uuid)})
+    return replace(target, elsewhere={"cs": state.snapshot(SEED.uuid)})
 
 
 def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):
@@ -52,7 +55,7 @@ def rows(warehouse, sql: str) -> list[dict]:
 def test_a_cube_reads_both(warehouse, tmp_path, by_address):
     where = f"{tmp_path}/prod" if by_address else "prod"
     before = tree(tmp_path / "prod")
-    build_module.build(warehouse.find_schema("dev"), ROWS, EXTRA, context(warehouse))
+    build_module.build(warehouse.find_schema("dev"), ROWS, beside(warehouse))
     view = create(warehouse, (where, "cs"), [(where, "cs")])
     assert view.elsewhere == {"cs": where}
     assert rows(warehouse, "select L, v, w from dev.c where w > 2") == [
@@ -93,17 +96,17 @@ def test_what_is_written_is_checked_against_what_lies_elsewhere(warehouse, colum
     dev = warehouse.find_schema("dev")
     before = tree(dev.root)
     with pytest.raises(TypeClassError, match=match):
-        build_module.build(dev, table, EXTRA, context(warehouse))
+        build_module.build(dev, table, beside(warehouse))
     assert tree(dev.root) == before
 
 
 def test_what_was_not_checked_together_is_checked_when_it_is_read(warehouse):
     dev = warehouse.find_schema("dev")
-    build_module.build(dev, ROWS, EXTRA, context(warehouse))
+    build_module.build(dev, ROWS, beside(warehouse))
     create(warehouse)
     text = CELLS.set_column(1, "L", pa.array(["1", "2", "3"]))
     prod = warehouse.find_schema("prod")
-    cascade = Target("cs", "seed", "c", ("L",), ("P",), cascade=True)
+    cascade = WriteRequest("cs", "seed", "c", ("L",), ("P",), cascade=True)
     build(prod, text, cascade, full_refresh=True)
     with pytest.raises(ConsistencyError, match="Column `L` is"):
         rows(warehouse, "select * from dev.c")
@@ -112,8 +115,8 @@ def test_what_was_not_checked_together_is_checked_when_it_is_read(warehouse):
 def test_letter_case_is_that_of_the_seed_dataset_elsewhere(warehouse):
     dev = warehouse.find_schema("dev")
     table = ROWS.rename_columns(["p", "l", "w"])
-    target = Target("ce", "enrichment", "c", ("l",), ("p",))
-    build_module.build(dev, table, target, context(warehouse))
+    target = WriteRequest("ce", "enrichment", "c", ("l",), ("p",))
+    build_module.build(dev, table, beside(warehouse, target))
     create(warehouse)
     assert len(rows(warehouse, "select * from dev.c where L = 2")) == 1
 
@@ -136,7 +139,7 @@ def test_which_views_only_show_a_relation(sql, shown):
 
 
 def test_versions_of_several_stores_are_refused(warehouse):
-    build_module.build(warehouse.find_schema("dev"), ROWS, EXTRA, context(warehouse))
+    build_module.build(warehouse.find_schema("dev"), ROWS, beside(warehouse))
     create(warehouse)
     relations = NamedRelations(KnownStores(warehouse.find_schema, warehouse.trust))
     with pytest.raises(QueryError, match="Ask for a moment"):

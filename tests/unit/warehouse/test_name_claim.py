@@ -11,7 +11,7 @@ import pytest
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
-from tests.support.changes import Owner, Target, alter_table, build, comment_on
+from tests.support.changes import Owner, WriteRequest, alter_table, build, comment_on
 from tests.support.committed import (
     DbtNode,
     builder_of,
@@ -42,7 +42,7 @@ def staged(tmp_path):
 
 def test_names_are_checked_again_when_a_stage_is_published(staged):
     warehouse, stage, store = staged
-    build(stage, ROWS, Target("t"))
+    build(stage, ROWS, WriteRequest("t"))
     build(stage, ROWS, cube_target(), history={"node": MINE.node})
     add_view(store, ViewDocument("T", "view", sql="select 1"))
     before = tree(store.root)
@@ -57,7 +57,7 @@ def test_a_name_that_became_another_cubes_dataset(staged, what):
     if what == "view":
         add_view(stage, ViewDocument("d", "view", sql="select 1"))
     else:
-        build(stage, ROWS, Target("d"))
+        build(stage, ROWS, WriteRequest("d"))
     build(store, ROWS, cube_target("other"))
     with pytest.raises(CommitConflictError, match=r"known as d, .* dataset other\+\+d meanwhile"):
         warehouse.publish()
@@ -68,7 +68,7 @@ def test_what_a_stage_takes_the_place_of_is_no_other(staged):
     warehouse, stage, store = staged
     add_view(store, ViewDocument("d", "view", sql="select 1"))
     stage.delete([view_key("d")])
-    build(stage, ROWS, Target("d"))
+    build(stage, ROWS, WriteRequest("d"))
     warehouse.publish()
     assert [relation.uuid for relation in list_relations(store)] == ["d"]
 
@@ -76,7 +76,7 @@ def test_what_a_stage_takes_the_place_of_is_no_other(staged):
 @pytest.mark.parametrize(("word", "left"), [("view", "d"), ("table", "")])
 def test_one_of_two_that_share_a_name_can_be_dropped(tmp_path, word, left):
     store = LocalStore(tmp_path / "s")
-    build(store, ROWS, Target("d"))
+    build(store, ROWS, WriteRequest("d"))
     add_view(store, ViewDocument("d", "view", sql="select 1"))
     with pytest.raises(ConsistencyError, match="drop view d"):
         find_relation(by_name(list_relations(store)), "d")
@@ -89,10 +89,10 @@ def test_one_of_two_that_share_a_name_can_be_dropped(tmp_path, word, left):
 def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
     """Before the rows were computed it was a table that may go, then one of another node."""
     store = LocalStore(tmp_path / "s")
-    build(store, ROWS, Target("d"))
+    build(store, ROWS, WriteRequest("d"))
     claim = NameClaim("d", "c++d", ME)
     replaced = replaced_relations(store, claim)
-    other = replace(Target("d"), owner=owner("model.q.theirs", "q"))
+    other = replace(WriteRequest("d"), owner=owner("model.q.theirs", "q"))
     build(store, ROWS, other, history={"node": "model.q.theirs"}, full_refresh=True)
     build(store, ROWS, cube_target())
     (note,) = drop_replaced(store, claim, replaced, {})
@@ -101,7 +101,7 @@ def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
 
 
 def cube_target(cube="c", dataset="d", owner=ME, **changes):
-    return Target(dataset, "seed", cube, ("id",), owner=owner, **changes)
+    return WriteRequest(dataset, "seed", cube, ("id",), owner=owner, **changes)
 
 
 def owner(node, project="p"):
@@ -277,10 +277,10 @@ def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
                 replaced_relations(store, claim("v", uuid))
     build_table(store, "t")
     assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
-    build(store, ROWS, Target("t", owner=owner("model.p.other")))
+    build(store, ROWS, WriteRequest("t", owner=owner("model.p.other")))
     with pytest.raises(ConsistencyError, match=r"built by model\.p\.other"):
         replaced_relations(store, claim("t"))
-    build(store, ROWS, Target("t", owner=ME))
+    build(store, ROWS, WriteRequest("t", owner=ME))
     assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
     with pytest.raises(ConsistencyError, match=": table t would be dropped"):
         replaced_relations(store, claim("t", "c++t"))

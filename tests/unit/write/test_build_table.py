@@ -15,7 +15,7 @@ from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.files import file_writer  # deep: patched
 from ktk_engine.types.declared import adopt_unsigned  # deep: what the write declares
 from ktk_engine.write.build import build
-from tests.support.changes import Target
+from tests.support.changes import WriteRequest
 from tests.support.committed import check, snapshot_of
 from tests.support.queries import mismatch
 from tests.support.random_cubes import TIMES
@@ -23,7 +23,7 @@ from tests.support.stores import LocalStore, tree
 from tests.unit.types.strategies import families
 from tests.unit.types.values import STORABLE, array, comparable, sound, tables, values
 
-TABLE = Target("t")
+TABLE = WriteRequest("t")
 SLOW = settings(
     deadline=None,
     max_examples=15 * TIMES,
@@ -31,7 +31,7 @@ SLOW = settings(
 )
 
 
-def stored(store: LocalStore, target: Target) -> list[pa.Table]:
+def stored(store: LocalStore, target: WriteRequest) -> list[pa.Table]:
     snapshot = snapshot_of(store, target.uuid)
     return [pq.ParquetFile(store.root / key).read() for key in snapshot.files["key"].to_pylist()]
 
@@ -64,7 +64,7 @@ def pairs(draw):
 @SLOW
 @given(pairs())
 def test_what_is_refused_writes_nothing(two):
-    target = Target("seed", "seed", "c", ("L",))
+    target = WriteRequest("seed", "seed", "c", ("L",))
     first, second = two
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder) / "s")
@@ -93,7 +93,7 @@ def test_a_declared_type_holds_the_value_or_refuses_it(typed, data):
     table = pa.table({"id": [1], "v": array(t, [value])})
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder) / "s")
-        target = Target("t", declared={"v": declared})
+        target = WriteRequest("t", declared={"v": declared})
         try:
             build(store, table, target)
         except (TypeClassError, DataError) as error:

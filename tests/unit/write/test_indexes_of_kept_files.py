@@ -8,15 +8,13 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DataError
-from ktk_engine.write.build import build
-from ktk_engine.write.write_mode import WriteMode
-from tests.support.changes import Target
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import check, snapshot_of, version_of
 from tests.support.documents import stored_index
 
-TABLE = Target("t")
-SEED = Target("cells", "seed", "c", ("L",))
-APPEND = WriteMode("append")
+TABLE = WriteRequest("t")
+SEED = WriteRequest("cells", "seed", "c", ("L",))
+APPEND = "append"
 
 
 def indexed(store, target) -> dict[str, list[tuple]]:
@@ -57,7 +55,7 @@ def test_files_that_are_replaced_are_not_in_it(store):
     by_p = replace(TABLE, partition_by=("p",))
     build(store, pa.table({"p": [1, 2], "a": [1, 2]}), by_p)
     rows = pa.table({"p": [2], "a": [3]})
-    build(store, rows, replace(by_p, indexes=("a",)), mode=WriteMode("partitions"))
+    build(store, rows, replace(by_p, indexes=("a",)), mode="partitions")
     assert [value for value, _ in indexed(store, TABLE)["a"]] == [1, 3]
 
 

@@ -9,15 +9,13 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, KtkError
-from ktk_engine.write.build import build
-from ktk_engine.write.write_mode import WriteMode
-from tests.support.changes import Retention, Target, remove, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, remove, run_cleanup
 from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
 from tests.support.queries import read_rows
 
-TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
+TABLE = WriteRequest("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
-APPEND = WriteMode("append")
+APPEND = "append"
 
 
 def test_columns_that_changed_meanwhile(store):
@@ -45,7 +43,7 @@ def test_two_that_make_the_same_dataset(store):
         (lambda face: face.table("t").delete("v = 1 or P = 'b'"), 0),
     ],
 )
-@pytest.mark.parametrize("mode", [None, WriteMode("nothing")])
+@pytest.mark.parametrize("mode", [None, "nothing"])
 def test_what_another_commit_did_is_not_replaced_unseen(store, mode, meanwhile, rows):
     build(store, ROWS, TABLE)
     state = resolve(store, TABLE.scope)
@@ -62,13 +60,13 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     remove(store, "t")
     build(store, ROWS.slice(1), TABLE)
     with pytest.raises(CommitConflictError, match="what it started from is gone"):
-        build(store, ROWS, TABLE, mode=WriteMode(mode), state=state)
+        build(store, ROWS, TABLE, mode=mode, state=state)
     assert snapshot_of(store, "t").rows == 1
 
 
 def test_a_reader_beside_a_clean_up(store):
     """Within the retention it reads on; with none it is told which file is gone."""
-    seed = Target("s", "seed", "c", ("L",), ("P",))
+    seed = WriteRequest("s", "seed", "c", ("L",), ("P",))
     rows = pa.table({"P": ["a"], "L": [1]})
     build(store, rows, seed)
     cube = Store(store.root).cube("c")

@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ktk_engine.write.build import build
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_mode import WriteMode
-from tests.support.changes import Target, comment_on
+from tests.support.changes import WriteRequest, build, comment_on
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import Comments, load_document
 
@@ -19,8 +16,8 @@ NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00
 
 def test_what_others_noted_in_the_document_stays(store):
     write_plain(store, "plain", ROWS, ("p",), NOTES)
-    target = Target("plain", partition_by=("p",))
-    for mode in (None, WriteMode("append"), None):
+    target = WriteRequest("plain", partition_by=("p",))
+    for mode in (None, "append", None):
         build(store, ROWS, target, mode=mode)
         metadata = load_document(store, "plain").metadata
         assert {key: metadata[key] for key in ("owner", "nested")} == {
@@ -31,10 +28,10 @@ def test_what_others_noted_in_the_document_stays(store):
 
 def test_marks_of_a_cube_are_those_of_the_build(store):
     write_plain(store, "c++s", ROWS, (), {**NOTES, "ktk_cube_dimension_columns": ["p"]})
-    seed = Target("s", "seed", "c", ("a",))
-    build(store, ROWS, seed, WriteContext(full_refresh=True))
+    seed = WriteRequest("s", "seed", "c", ("a",))
+    build(store, ROWS, seed, full_refresh=True)
     comment_on(store, "c++s", Comments("All of it"))
-    build(store, ROWS, replace(seed, suppress_index_on=("a",)), WriteContext(full_refresh=True))
+    build(store, ROWS, replace(seed, suppress_index_on=("a",)), full_refresh=True)
     metadata = load_document(store, "c++s").metadata
     assert metadata["ktk_cube_dimension_columns"] == ["a"]
     assert metadata["ktk_cube_suppress_index_on"] == ["a"]
@@ -44,7 +41,7 @@ def test_marks_of_a_cube_are_those_of_the_build(store):
 def test_a_table_of_another_name_keeps_it(store):
     """Kartothek's old datasets have a table of any name, which its readers ask for."""
     write_plain(store, "plain", ROWS, ("p",), table="core")
-    target = Target("plain", partition_by=("p",))
-    for mode in (WriteMode("append"), None):
+    target = WriteRequest("plain", partition_by=("p",))
+    for mode in ("append", None):
         build(store, ROWS, target, mode=mode)
         assert load_document(store, "plain").table == "core"

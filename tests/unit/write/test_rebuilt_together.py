@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import permutations
 from threading import Barrier
 
@@ -10,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConsistencyError, TypeClassError
-from tests.support.changes import Source, Target, WriteContext, build, build_from
+from tests.support.changes import Source, WriteRequest, build, build_from
 from tests.support.committed import resolve, scope_of
 from tests.support.queries import load_cube
 from tests.support.stores import LocalStore
 
 TARGETS = {
-    "cells": Target("cells", "seed", "c", ("L",)),
-    "extra": Target("extra", "enrichment", "c", ("L",)),
-    "more": Target("more", "enrichment", "c", ("L",)),
+    "cells": WriteRequest("cells", "seed", "c", ("L",)),
+    "extra": WriteRequest("extra", "enrichment", "c", ("L",)),
+    "more": WriteRequest("more", "enrichment", "c", ("L",)),
 }
 NUMBERS = pa.array([1, 2, 3])
 TEXTS = pa.array(["1", "2", "3"])
@@ -57,8 +58,8 @@ def run(store, name, table, left, before=lambda: None):
         before()
         return table, Source.given(table).read()[1]
 
-    context = WriteContext(full_refresh=True, rebuilt=lambda: frozenset(left) - {name})
-    result = build_from(store, Source(read, True), TARGETS[name], context)
+    rebuilt = {"full_refresh": True, "rebuilt": lambda: frozenset(left) - {name}}
+    result = build_from(store, Source(read, True), replace(TARGETS[name], **rebuilt))
     left.discard(name)
     return result
 
@@ -144,10 +145,9 @@ def test_others_conflict_as_always(store):
         build(store, table, TARGETS["extra"])
 
     with pytest.raises(CommitConflictError):
-        context = WriteContext(full_refresh=True)
 
         def read():
             interrupted()
             return table, Source.given(table).read()[1]
 
-        build_from(store, Source(read, True), TARGETS["extra"], context)
+        build_from(store, Source(read, True), replace(TARGETS["extra"], full_refresh=True))

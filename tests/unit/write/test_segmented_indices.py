@@ -16,7 +16,7 @@ from ktk_engine.report import health  # deep: from how many segments on it says 
 from tests.support.changes import (
     Retention,
     StagedStore,
-    Target,
+    WriteRequest,
     build,
     change_indexes,
     compact,
@@ -31,7 +31,7 @@ from tests.support.queries import make_report
 from tests.support.stores import keys
 from tests.support.tiny_bounds import set_tiny_bounds, tiny_indices
 
-TABLE = Target("t", partition_by=("p",), indexes=("a",))
+TABLE = WriteRequest("t", partition_by=("p",), indexes=("a",))
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +175,7 @@ def test_other_commits_come_first(store):
 
 
 def test_an_index_is_added_beside_commits(store):
-    plain = Target("t", partition_by=("p",))
+    plain = WriteRequest("t", partition_by=("p",))
     build(store, rows(1, 2, 3, 4), plain)
     build(store, rows(5, p="y"), plain, mode="append")
 
@@ -253,7 +253,7 @@ def test_many_pairs_of_one_file_never_wait_in_memory(store, monkeypatch):
         most.append(self.waiting_pairs)
 
     monkeypatch.setattr(index_runs.IndexRuns, "add", add)
-    target = Target("t", partition_by=("p",), indexes=("a",), row_group_rows=4)
+    target = WriteRequest("t", partition_by=("p",), indexes=("a",), row_group_rows=4)
     build(store, rows(*range(100)), target)
     assert max(most) < 14
     assert found(store, "a in (0, 57, 99)") == [0, 57, 99]

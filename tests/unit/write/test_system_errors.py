@@ -12,13 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError, StoreError
-from ktk_engine.write.build import build
-from ktk_engine.write.write_mode import WriteMode
-from tests.support.changes import Target
+from tests.support.changes import WriteRequest, build
 from tests.support.committed import cube_scope, snapshot_of
 from tests.support.stores import FaultyStore, keys
 
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
+SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), buckets=2)
 CUBE = cube_scope("c")
 CALLS = ("open", "write", "mkdir", "link", "rename", "fsync", "scandir", "stat", "pread")
 FULL = ("write", "mkdir", "link", "rename", "fsync")
@@ -71,7 +69,7 @@ def refusing(monkeypatch, calls, at, number, again=False):
 
 
 def append(store):
-    build(store, table(7), SEED, mode=WriteMode("append"))
+    build(store, table(7), SEED, mode="append")
 
 
 def rows(store):

@@ -11,10 +11,10 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
+from ktk_engine.gate.write_request import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
 from ktk_engine.publish.publish_datasets import check_formats
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.check_columns import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier
 
@@ -167,7 +167,7 @@ class ConfigReader:
         return cast(OnSchemaChange, value)
 
     def options(self) -> dict[str, Any]:
-        """Options of the files, as keyword arguments of `Target`."""
+        """Options of the files, as keyword arguments of `WriteRequest`."""
         value = self.config.get("options") or {}
         if not isinstance(value, Mapping):
             raise self.refuse("options", f"must be a mapping, but is {value!r}.")

@@ -29,7 +29,7 @@ from dbt.adapters.ktk.voice import DBT
 from ktk_engine.change.versions import Versions
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.spelling import spelled_keys
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.declared import apply_declared
 
@@ -90,7 +90,7 @@ class ModelConfig:
 class DatasetConfig(ModelConfig):
     """The configuration of a model that stores its rows as a dataset."""
 
-    target: Target
+    target: WriteRequest
     incremental: Incremental | None  # None for a model that is always rebuilt
     # small or overlaid files of a partition from which an incremental run compacts it; None for
     # never
@@ -174,7 +174,7 @@ def parse_model_config(
         _require(reader, ("cube", "dimension_columns"), materialized)
     found = parse_constraints(model, columns or {}, constraints) if contract else ModelConstraints()
     try:
-        target = Target(
+        target = WriteRequest(
             dataset=reader.text("dataset") if config.get("dataset") is not None else alias,
             relation=alias,
             role=role or "table",  # type: ignore[arg-type]

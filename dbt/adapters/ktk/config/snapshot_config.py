@@ -9,7 +9,7 @@ import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.change.versions import Versions
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.quote import unquote_identifier
@@ -117,7 +117,7 @@ def _has_map(t: pa.DataType) -> bool:
     return pa.types.is_map(t) or any(_has_map(part.type) for part in parts)
 
 
-def check_versions(model: str, target: Target, versions: Versions) -> None:
+def check_versions(model: str, target: WriteRequest, versions: Versions) -> None:
     """Check that the layout of a snapshot can hold its versions.
 
     Raises a `DbtConfigError` for dimension columns that cannot distinguish versions, or a column

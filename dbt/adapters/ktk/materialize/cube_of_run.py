@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from dbt.adapters.ktk.builders import Built, selected_nodes
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier
-from ktk_engine.write.write_context import WriteContext
 
 
 class CubeOfRun(StoreAdapter):
     """Knows which datasets of a cube a run builds, and where the others are stored."""
 
-    def _context(
+    def _target(
         self,
         schema: str,
         config: DatasetConfig,
         history: Mapping[str, str],
         full_refresh: bool = False,
-    ) -> WriteContext:
-        """Describe the run and the cube's other datasets for the write of a node."""
-        target = config.target
+    ) -> WriteRequest:
+        """Say of the write of a node what run it belongs to, and where the cube's others are."""
+        target = replace(config.target, history=history, full_refresh=full_refresh)
         if self._builders is None or not target.cube:
-            return WriteContext(history, None, full_refresh)
+            return target
         others = [
             item
             for item in self._builders.of_cube(schema, target.cube)
             if item.dataset != target.dataset
         ]
-        return WriteContext(
-            history,
-            self._builders.of(schema, target.cube),
-            full_refresh,
+        return replace(
+            target,
+            built_by=self._builders.of(schema, target.cube),
             elsewhere=self._elsewhere(schema, others),
             rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
         )

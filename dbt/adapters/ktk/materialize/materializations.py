@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
@@ -58,7 +58,6 @@ from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.write.retry import Source
 from ktk_engine.write.rows import schema_of
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -226,9 +225,8 @@ class Materializations(CubeOfRun):
                 outcome = write_dataset(
                     store,
                     source,
-                    config,
+                    replace(config, target=self._target(schema, config, history, full_refresh)),
                     lambda: self.connections.sessions.current().scanner(store),
-                    self._context(schema, config, history, full_refresh),
                     model.get("batch"),
                 )
                 self._taken_out.update(
@@ -253,8 +251,9 @@ class Materializations(CubeOfRun):
         """Find the relation that a write replaces; refuses it before any row is computed."""
         replaced = replaced_relations(store, claim)
         keeps_rows = config.keeps_rows and not claim.full_refresh
-        state = resolve(store, config.target.scope)
-        check_builder(config.target, state, keeps_rows, claim.full_refresh)
+        mode: Literal["files"] | None = "files" if keeps_rows else None
+        target = replace(config.target, mode=mode, full_refresh=claim.full_refresh)
+        check_builder(target, resolve(store, target.scope))
         return replaced
 
     @available.parse(lambda *_, **__: False)
@@ -416,7 +415,7 @@ class Materializations(CubeOfRun):
             sql: the query.
             header: the statements before it; see `after_header`.
         """
-        from ktk_engine.gate.target import Target
+        from ktk_engine.gate.write_request import WriteRequest
         from ktk_engine.spark.arrow_types import type_names
         from ktk_engine.write.build import build
 
@@ -428,11 +427,12 @@ class Materializations(CubeOfRun):
                 columns = type_names(self.connections.sessions.current().schema_of(sql))
                 Relations(warehouse).create_view(schema, name, sql, columns, author)
                 return
-            store, target = warehouse.create_schema(schema), Target(name)
+            store = warehouse.create_schema(schema)
+            target = WriteRequest(name, history=author.history)
             claim = author.dataset(target)
             replaced = replaced_relations(store, claim)
             rows = self._rows_to_store(sql, in_session=bool(header))
-            build(store, rows, target, WriteContext(author.history))
+            build(store, rows, target)
             drop_replaced(store, claim, replaced, author.history)
 
     def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:

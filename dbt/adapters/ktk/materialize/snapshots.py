@@ -152,8 +152,7 @@ class Snapshots(Materializations):
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().schema_of(sql))
-        context = self._context(schema, config, {})
-        check_source(store, source, config.target, config.versions, context)
+        check_source(store, source, self._target(schema, config, {}), config.versions)
 
     def _build_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
@@ -167,9 +166,8 @@ class Snapshots(Materializations):
         written = build_versions(
             self.connections.warehouse.create_schema(schema),
             frame,
-            config.target,
+            self._target(schema, config, history_of(model)),
             config.versions,
-            self._context(schema, config, history_of(model)),
         )
         return Outcome.of(written)
 
@@ -184,9 +182,8 @@ class Snapshots(Materializations):
         done = merge_versions(
             scanner,
             self._query(relation, query).depending_on(store, config.target.uuid),
-            config.target,
+            self._target(schema, config, history_of(model)),
             config.versions,
-            self._context(schema, config, history_of(model)),
         )
         if done is None:
             return Outcome.of(done)

@@ -14,10 +14,9 @@ from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.outcome import Outcome
-from ktk_engine.gate.target import Target
+from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retry import Source
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +31,6 @@ def write_dataset(
     rows: Source[DataFrame | pa.Table],
     config: DatasetConfig,
     scanner: Callable[[], Scanner],
-    context: WriteContext,
     batch: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Write rows in one commit; raises what `build`, `merge` and `replace_where` raise.
@@ -44,13 +42,13 @@ def write_dataset(
 
     rows = rows.depending_on(store, config.target.uuid)
     if config.incremental is None:
-        return Outcome.of(build_from(store, rows, config.target, context))
+        return Outcome.of(build_from(store, rows, config.target))
     frames, target = _for_spark(rows, config.target, scanner)
-    write = _Write(store, frames, target, scanner, context)
+    write = _Write(store, frames, target, scanner)
     outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
-    if context.full_refresh:
+    if target.full_refresh:
         return outcome
-    return auto_compact(outcome, store, config, scanner, context.history)
+    return auto_compact(outcome, store, config, scanner, target.history)
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,13 @@ class _Write:
 
     store: ObjectStore
     rows: Source[DataFrame]
-    target: Target
+    target: WriteRequest
     scanner: Callable[[], Scanner]
-    context: WriteContext
 
 
 def _for_spark(
-    rows: Source[DataFrame | pa.Table], target: Target, scanner: Callable[[], Scanner]
-) -> tuple[Source[DataFrame], Target]:
+    rows: Source[DataFrame | pa.Table], target: WriteRequest, scanner: Callable[[], Scanner]
+) -> tuple[Source[DataFrame], WriteRequest]:
     """Give rows to Spark, which joins new with old ones; a table's own types stay declared."""
     if rows.is_query:  # an Arrow table can always be read again
         return rows, target
@@ -90,15 +87,14 @@ def _write_incrementally(
     from ktk_engine.change.predicates import Predicates
     from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
-    from ktk_engine.write.write_mode import WriteMode
 
-    rows, target, context = write.rows, write.target, write.context
+    rows, target = write.rows, write.target
     if how.strategy == "microbatch":
         window = _window(model, how, batch)
-        return replace_where(write.scanner(), rows, target, window, context)
-    if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        mode = None if context.full_refresh else WriteMode(_mode(how, target))
-        return build_from(write.store, rows, target, context, mode)
+        return replace_where(write.scanner(), rows, target, window)
+    if target.full_refresh or how.strategy in ("append", "insert_overwrite"):
+        mode = None if target.full_refresh else _mode(how, target)
+        return build_from(write.store, rows, replace(target, mode=mode))
     predicates = Predicates(how.predicates)
     by = MergeBy(
         how.unique_key,
@@ -107,17 +103,15 @@ def _write_incrementally(
         predicates=predicates,
     )
     if how.clauses is not None:
-        return merge_by_clauses(
-            write.scanner(), rows, target, by, how.clauses, how.predicates, context
-        )
+        return merge_by_clauses(write.scanner(), rows, target, by, how.clauses, how.predicates)
     if how.strategy == "replace_where":
-        return replace_where(write.scanner(), rows, target, predicates, context)
+        return replace_where(write.scanner(), rows, target, predicates)
     if how.strategy == "delete+insert":
         by = replace(by, strategy="delete+insert")
-    return merge(write.scanner(), rows, target, by, context)
+    return merge(write.scanner(), rows, target, by)
 
 
-def _mode(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
+def _mode(how: Incremental, target: WriteRequest) -> Literal["append", "partitions", "nothing"]:
     """The rows that an overwrite keeps: without partitions none, as in dbt-spark."""
     if how.strategy == "append":
         return "append"

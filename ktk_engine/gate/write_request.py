@@ -1,29 +1,35 @@
-"""What a write aims at: a dataset, its role, and the layout of its files."""
+"""What is asked of a write: a dataset, its layout, what stays of it, and who asks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name, check_together
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.gate.owner import Owner
-from ktk_engine.log.entry import DatasetRole
+from ktk_engine.log.change.reads import NOTHING_READ, Reads
+from ktk_engine.log.entry import DatasetRole, Operation
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.key import check_new_uuid
-from ktk_engine.types.check_columns import OnSchemaChange
 from ktk_engine.types.identifier import Identifier, find_names
+
+Conditions: TypeAlias = Sequence[Condition]
+OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore"]
+ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
 
 
 @dataclass(frozen=True)
-class Target:
-    """A dataset to be written."""
+class WriteRequest:
+    """A write as it is asked for: plain data, before any check against what is stored."""
 
     dataset: str  # its id in the cube, or the uuid of a plain table
     role: DatasetRole = "table"
@@ -56,9 +62,26 @@ class Target:
     owner: Owner | None = None  # the dbt node that builds it; None for writes by hand
     # added to the user metadata that it has
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    # How new rows meet old ones. `append` keeps every file, `partitions` replaces those of the new
+    # rows, `files` replaces named files, and `nothing` keeps only the columns. None: rebuilt, as is
+    # a dataset that does not exist yet.
+    mode: Literal["append", "partitions", "files", "nothing"] | None = None
+    replaced: pa.Table | None = None  # for `files`: rows of the dataset's table of files
+    # A row that another commit adds meanwhile and that fulfils one of these conjunctions is a
+    # conflict.
+    looked_for: tuple[Conditions, ...] = ()
+    verb: Operation = "replace"  # of the replacing, in the log
+    full_refresh: bool = False  # the dataset is rebuilt: column classes may change
+    history: Mapping[str, str] = field(default_factory=dict)  # of the commit, for the log
+    built_by: Mapping[str, str] | None = None  # dataset id -> its dbt model, for messages
+    reads: Reads = NOTHING_READ  # by the computation of the rows
+    # The cube's datasets in other stores, by id: the write has to fit them, and they stay.
+    elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
+    # Ids of the cube's datasets that the run is yet to replace: misfits among them leave the cube.
+    rebuilt: Callable[[], Collection[str]] = tuple
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Target:
+    def of(cls, snapshot: Snapshot) -> WriteRequest:
         """A dataset with its current layout."""
         cube, dataset = split_uuid(snapshot.uuid)
         dimensions = snapshot.dimension_columns if cube else ()
@@ -78,6 +101,8 @@ class Target:
         )
 
     def __post_init__(self) -> None:
+        if self.verb == "compact":
+            return  # it keeps the rows as they are, under names that no new dataset may have
         check_cube_name("dataset", self.dataset)
         if self.cube:
             check_cube_name("prefix", self.cube)
@@ -108,7 +133,12 @@ class Target:
             )
         if not self.cube:
             raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
-        CubeSpecification(  # its rules also hold for the cube of an enrichment
+        _ = self.specification  # its rules also hold for the cube of an enrichment
+
+    @cached_property
+    def specification(self) -> CubeSpecification:
+        """The cube of this dataset alone."""
+        return CubeSpecification(
             self.cube,
             self.dimension_columns,
             self.partition_by if self.role == "seed" else (),
@@ -116,6 +146,16 @@ class Target:
             frozenset(self.indexes) - set(self.dimension_columns) - set(self.partition_by),
             frozenset(find_names(self.suppress_index_on, self.dimension_columns)),
         )
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the stored columns bind those of the new rows."""
+        return not self.full_refresh and (self.role != "table" or self.mode is not None)
+
+    @property
+    def operation(self) -> Operation:
+        """The verb in the log of a write that keeps rows."""
+        return "append" if self.mode == "append" else self.verb
 
     @property
     def bucketing(self) -> tuple[str, ...]:

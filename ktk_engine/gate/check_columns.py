@@ -5,13 +5,14 @@ Every refusal of a column starts here; see docs/design/writing.md, The gate.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ktk_engine.cube.discovery import is_hidden
 from ktk_engine.formatting import noun
+from ktk_engine.gate.write_request import OnSchemaChange, WriteRequest
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.identifier import Identifier
@@ -25,32 +26,6 @@ from ktk_engine.types.schema import (
 )
 from ktk_engine.types.type_class import ColumnRole
 
-OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore"]
-ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
-
-
-@dataclass(frozen=True)
-class ColumnRules:
-    """The rules of a dataset for the columns that are written to it."""
-
-    dimension_columns: Sequence[str] = ()
-    partition_by: Sequence[str] = ()
-    indexes: Sequence[str] = ()  # further columns with a secondary index
-    hidden: Collection[str] = ()  # names that the dataset's cube does not show
-    # types of columns from the model's YAML
-    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
-    contract: bool = False  # whether columns have to be declared
-    # columns that other datasets also have, which settle classes that Spark lacks (decision 12)
-    shared: Iterable[pa.Field] = ()
-    committed: pa.Schema | None = None  # the dataset's schema, if it binds the write
-    on_schema_change: OnSchemaChange = "fail"  # which differences from it are accepted
-    keeps_rows: bool = False  # whether rows of the dataset stay
-
-    @property
-    def configured(self) -> set[str]:
-        """Columns that the configuration names."""
-        return {*self.dimension_columns, *self.partition_by, *self.indexes}
-
 
 @dataclass(frozen=True)
 class CheckedColumns:
@@ -63,25 +38,31 @@ class CheckedColumns:
     storable: bool = True  # whether files can hold the columns; if not, nothing else was checked
 
 
-def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
-    """Check declarations, storability, roles and names, and the committed schema."""
-    committed = rules.committed
+def check_columns(
+    target: WriteRequest, model: pa.Schema, shared: Iterable[pa.Field], committed: pa.Schema | None
+) -> CheckedColumns:
+    """Check declarations, storability, roles and names, and the committed schema.
+
+    `shared` are columns that other datasets also have, which settle classes that Spark lacks
+    (decision 12). `committed` is the dataset's schema, if it binds the write.
+    """
     if deep := check_nesting(model):
         return CheckedColumns(model, committed, tuple(deep), storable=False)
-    model, findings = apply_declared(model, rules.declared, contract=rules.contract)
-    model = with_known_classes(model, [*rules.shared, *(committed or ())], rules.declared)
+    model, findings = apply_declared(model, target.declared, contract=target.contract)
+    model = with_known_classes(model, [*shared, *(committed or ())], target.declared)
     unstorable = [*check_storable(model), *find_alike(model)]
     if unstorable:
         found = (*unless_found(findings, unstorable), *unstorable)
         return CheckedColumns(model, committed, found, storable=False)
-    findings += check_roles(model, rules.dimension_columns, rules.partition_by, ())
-    findings += check_roles(model, (), (), rules.indexes)
-    findings += unless_found(_reserved_names(model, rules), findings)
-    findings += unless_found(_hidden_columns(model, rules.hidden), findings)
+    findings += check_roles(model, target.dimension_columns, target.partition_by, ())
+    findings += check_roles(model, (), (), target.indexes)
+    findings += unless_found(_reserved_names(model, target), findings)
+    findings += unless_found(_hidden_columns(model, target), findings)
     if committed is None:
         return CheckedColumns(model, None, tuple(findings))
-    policy, configured = rules.on_schema_change, rules.configured
-    change = change_schema(committed, model, policy, configured, rules.keeps_rows)
+    configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
+    policy, keeps_rows = target.on_schema_change, target.mode is not None
+    change = change_schema(committed, model, policy, configured, keeps_rows)
     findings += unless_found(change.findings, findings)
     return CheckedColumns(change.model, change.committed, tuple(findings), change.notes)
 
@@ -158,25 +139,25 @@ def find_alike(model: pa.Schema) -> list[Finding]:
     return findings
 
 
-def _reserved_names(model: pa.Schema, rules: ColumnRules) -> Iterator[Finding]:
+def _reserved_names(model: pa.Schema, target: WriteRequest) -> Iterator[Finding]:
     """Columns whose name is reserved, or unfit for their role."""
     for item in model:
         problem = own_name_problem(item.name)
         if problem is not None:
             yield Finding(item.name, None, item.type, problem, "rename it", "role")
-    roles: dict[str, ColumnRole] = dict.fromkeys(rules.indexes, "index")
-    roles |= dict.fromkeys(rules.dimension_columns, "dimension")
-    roles |= dict.fromkeys(rules.partition_by, "partition")
+    roles: dict[str, ColumnRole] = dict.fromkeys(target.indexes, "index")
+    roles |= dict.fromkeys(target.dimension_columns, "dimension")
+    roles |= dict.fromkeys(target.partition_by, "partition")
     for name, role in roles.items():
         problem = name_problem(name, role)
         if problem is not None:
             yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
 
 
-def _hidden_columns(model: pa.Schema, hidden: Collection[str]) -> Iterator[Finding]:
+def _hidden_columns(model: pa.Schema, target: WriteRequest) -> Iterator[Finding]:
     """Payload columns that cubes do not show; in other roles they have a finding already."""
     for item in model:
-        if item.name in hidden:
+        if target.cube and is_hidden(item.name):
             reason = "a cube does not show columns of this name, which Kartothek keeps for itself"
             yield Finding(item.name, None, item.type, reason, "rename it", "role")
 

@@ -1,16 +1,19 @@
-"""The report of a job that wrote files: the files, their index values, and broken rules."""
+"""The files that a job wrote, the values of their indexes, and the rules that rows break."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError, StoreError
+from ktk_engine.files.build_index import pairs_of_files
+from ktk_engine.files.index_place import IndexPlace, Pairs, pairs_of_report
 from ktk_engine.files.report_rows import (
     FAILURE,
     FILE,
@@ -20,11 +23,20 @@ from ktk_engine.files.report_rows import (
     STATISTICS,
     UNSUPPORTED,
 )
+from ktk_engine.files.stored_index import get_index
 from ktk_engine.files.write_job import WriteJob
+from ktk_engine.format.index_file import (
+    VALUE,
+    build_index,
+    flatten_index,
+    merge_indices,
+    restrict_index,
+)
 from ktk_engine.format.label import partition_table
 from ktk_engine.messages import Message
+from ktk_engine.snapshot.column_index import ColumnIndex, index_of
 from ktk_engine.snapshot.index_segment import IndexSegment, segment_of_json
-from ktk_engine.snapshot.snapshot import concat_files, files_table
+from ktk_engine.snapshot.snapshot import Snapshot, concat_files, files_table
 
 
 @dataclass(frozen=True)
@@ -40,8 +52,8 @@ class DataFinding:
 
 
 @dataclass(frozen=True)
-class WriteReport:
-    """What the workers wrote."""
+class WrittenFiles:
+    """The files that workers wrote, which no snapshot names yet."""
 
     # As in `Snapshot.file_table`, ordered by label, or by task where tasks wrote segments.
     files: pa.Table
@@ -52,6 +64,8 @@ class WriteReport:
     index_segments: Mapping[str, tuple[IndexSegment, ...]]
     findings: tuple[DataFinding, ...]  # nothing may be committed if there are any
     schemas: tuple[pa.Schema, ...] = ()  # of the files, as in `Snapshot.physical_schemas`
+    # Column -> segments of these files, whose numbers start at 0; written once for all attempts.
+    _own: dict[str, tuple[IndexSegment, ...]] = field(default_factory=dict, compare=False)
 
     @property
     def keys(self) -> list[str]:
@@ -59,8 +73,84 @@ class WriteReport:
         keys: list[str] = self.files["key"].to_pylist()
         return keys
 
+    def new_index(self, place: IndexPlace, column: pa.Field, large: bool) -> ColumnIndex:
+        """The index on a column of a dataset that has these files alone."""
+        name, segments = column.name, self.index_segments.get(column.name)
+        pairs = [pairs_of_report(*self.index_values[name], self.files)]
+        if segments is None:
+            return place.build(name, column.type, pairs, large=large)
+        own = place.segments(column.type, pairs)
+        return ColumnIndex(segments=place.in_tiers((*segments, *own)))
 
-def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
+    def index(
+        self, place: IndexPlace, base: Snapshot, column: pa.Field, gone: pa.Table, attempt: int
+    ) -> ColumnIndex:
+        """The index on a column: of the base's files except those that go, and of these."""
+        name, large = column.name, column.name in base.large_columns
+        known = index_of(base, name)
+        if known is None:
+            old = pairs_of_files(place.store, base, _kept(base, gone), column)
+            if name in self.index_segments:
+                known = ColumnIndex(segments=place.segments(column.type, old))
+            else:
+                new = self._pairs(place, base, column, base.next_number)
+                return place.build(name, column.type, chain(old, new), large=large)
+        elif name not in self.index_segments and place.is_small(known):
+            index = self._joined(place, base, column, known, gone)
+            if (file := place.put_file(name, index, large=large)) is not None:
+                return file
+        segments = known.segments
+        if segments is None:
+            segments = place.converted(known, column.type, _kept(base, gone))
+        if name not in self._own:
+            pairs = place.segments(column.type, self._pairs(place, base, column, 0))
+            self._own[name] = (*self.index_segments.get(name, ()), *pairs)
+        added = (item.moved(base.next_number) for item in self._own[name])
+        # While commits overtake each other, none compacts what the next attempt would again.
+        compacted = place.in_tiers if attempt == 0 else tuple
+        return ColumnIndex(segments=compacted((*segments, *added)))
+
+    def _joined(
+        self,
+        place: IndexPlace,
+        base: Snapshot,
+        column: pa.Field,
+        known: ColumnIndex,
+        gone: pa.Table,
+    ) -> pa.Table:
+        """An index in Kartothek's form, without removed files and with the new ones."""
+        index = get_index(place.store, known.key, known.digest)
+        index = restrict_index(index, gone["label"]) if gone.num_rows else index
+        added = [
+            flatten_index(build_index(values, names))
+            for values, _, names in self._pairs(place, base, column, 0)
+        ]
+        if not added:
+            return index
+        pairs = pa.concat_tables(added)
+        return merge_indices(index, build_index(pairs[VALUE], pairs["label"]))
+
+    def _pairs(
+        self, place: IndexPlace, base: Snapshot, column: pa.Field, first: int
+    ) -> Iterator[Pairs]:
+        """The pairs of new files, numbered from `first`, that are in no task's segment."""
+        values = self.index_values
+        if column.name in values:
+            pairs, numbers, labels = pairs_of_report(*values[column.name], self.files)
+            yield pairs, pc.add(numbers, first), labels
+        elif any(column.name in schema.names for schema in self.schemas):
+            # Another commit built this index while the new files were written.
+            for found, number, label in pairs_of_files(place.store, base, self.files, column):
+                yield found, first + number, pa.repeat(pa.scalar(label), len(found))
+
+
+def _kept(base: Snapshot, gone: pa.Table) -> pa.Table:
+    """The rows of the table of files that stay."""
+    goes = pc.is_in(base.file_column("position"), value_set=gone["position"].combine_chunks())
+    return base.files.filter(pc.invert(goes))
+
+
+def written_files(report: pa.Table, job: WriteJob) -> WrittenFiles:
     """Read the rows that all tasks of a job reported.
 
     Raises a `StoreError` if the store failed in a task, and a `DataError` if this version of Arrow
@@ -83,7 +173,7 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     kept = pc.unique(files["kept_types"])
     files = files.append_column("physical", pc.index_in(files["kept_types"], kept))
     wide = [set(job.kept_types).difference(json.loads(names)) for names in kept.to_pylist()]
-    return WriteReport(
+    return WrittenFiles(
         files=_files(files, statistics, job, by_label=not segments.num_rows),
         schemas=tuple(job.widened(columns).file_schema for columns in wide),
         index_values=_index_values(_of(report, INDEX), files, job),
