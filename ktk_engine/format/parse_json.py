@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -70,8 +71,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a map of pairs; raises a ValueError if a key occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"a map has the key {twice!r} twice, so its value is ambiguous")
     return found
 

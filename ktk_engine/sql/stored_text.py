@@ -13,7 +13,7 @@ from ktk_engine.errors import QueryError
 from ktk_engine.formatting import shortened
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
-from ktk_engine.sql.statement import Statement, read_statement
+from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
 from ktk_engine.sql.token import Token, name_of, tokenize
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -72,8 +72,11 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
     return statement
 
 
-def check_expression(sql: str) -> None:
-    """Refuse a stored condition that does more than compute from a row; raises a `QueryError`."""
+def stored_condition(sql: str) -> str:
+    """Read a stored condition as Spark is to get it: without comments.
+
+    Raises a `QueryError` if it does more than compute from a row.
+    """
     text, tokens = _lexed(sql)
     for read in (text, _with_names(text, tokens)):
         found = tokenize(read)
@@ -81,6 +84,7 @@ def check_expression(sql: str) -> None:
             raise QueryError(
                 f"The condition `{shortened(sql)}` {problem}, which no stored condition may."
             )
+    return text
 
 
 def calls(sql: str) -> list[str]:
@@ -91,23 +95,29 @@ def calls(sql: str) -> list[str]:
     return sorted(name.lower() for name in found)
 
 
-def check_plans(view: str, plans: str, names: Iterable[str]) -> None:
-    """Refuse a view of another store that reads what its text does not seem to name.
+def check_plans(view: str, plans: str, names: Iterable[str], *, is_foreign: bool) -> None:
+    """Refuse a view that reads what its text does not seem to name.
 
     To Spark, nearly each word may be an alias, so what is a relation in a text is Spark's to say.
-    `plans` are those of the text, as parsed and as analyzed; `names` are the relations that it may
-    read. Raises a `QueryError`.
+    `plans` are those of the text, as parsed and, if the view `is_foreign`, as analyzed. `names` are
+    the relations that it may read. Raises a `QueryError`.
     """
     plans = plans.lower()
     queries = (name for found in _CTES.findall(plans) for name in found.split(", "))
     allowed = tuple(f"{name.lower()}], [" for name in (*names, *queries))
     places = (found.end() for found in _RELATIONS.finditer(plans))
-    others = [at for at in places if not plans.startswith(allowed, at)]
-    if others or _OF_SESSIONS.search(plans):
-        what = f"`{plans[others[0] : plans.find(']', others[0])]}`" if others else "something"
+    others = [plans[at : plans.find("]", at)] for at in places if not plans.startswith(allowed, at)]
+    if not is_foreign:  # it may read a table of Spark's catalog by its full name
+        is_full = {
+            name: "," in name and not name.startswith(f"{GLOBAL_VIEWS}, ") for name in others
+        }
+        others = [name for name in others if not is_full[name]]
+    if others or (is_foreign and _OF_SESSIONS.search(plans)):
+        what = f"`{others[0].replace(', ', '.')}`" if others else "something"
         raise QueryError(
-            f"{view} reads {what} of this session, where views of other stores read nothing: no "
-            "table of Spark's catalog, no temporary view, no variable. Nothing was computed."
+            f"{view} reads {what} that only this session has, which no stored view may: no "
+            "temporary view and no variable, and a view of another store no table of Spark's "
+            "catalog. Nothing was computed."
         )
 
 
@@ -160,6 +170,8 @@ def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign:
 
 def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     text = statement.sql
+    if OWN_PREFIX in text.lower():
+        return f"has a name that begins with {OWN_PREFIX}"
     if found := SUBSTITUTION.search(text):
         return f"reads a setting of the session (`{found[0]}`)"
     words = [token.word for token in tokens]

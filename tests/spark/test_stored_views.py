@@ -31,7 +31,7 @@ from tests.support.hostile_store import (
 )
 from tests.support.queries import FileAddress, StoreAddress, quote_identifier
 from tests.support.random_cubes import TIMES
-from tests.support.spark import SqlSession
+from tests.support.spark import SqlSession, is_connect
 from tests.support.stored_texts import HIDDEN, PATHS, RUN, SETTINGS, WRITES
 from tests.support.stores import LocalStore, Warehouse
 
@@ -348,8 +348,58 @@ def test_a_view_of_the_project_reads_no_temporary_view(seen, tmp_path):
         view(LocalStore(tmp_path / "home" / "an"), text)
         with pytest.raises(QueryError, match="only a temporary view of this session"):
             seen.sql("select * from an.v")
+    for text in (
+        "select * from (select 1) where, seen",
+        "select * from an.t as where, seen",
+        "select * from (select 1) where, global_temp.shown",
+    ):
+        view(LocalStore(tmp_path / "home" / "an"), text)
+        if not is_connect(seen.session):
+            with pytest.raises(QueryError, match="that only this session has"):
+                seen.sql("select * from an.v")
+    view(LocalStore(tmp_path / "home" / "an"), "select * from spark_catalog.default.tabled")
+    assert seen.sql("select * from an.v").first()[0] == "hunter2"
     view(LocalStore(tmp_path / "home" / "an"), "with seen as (select 3 as x) select x from seen")
     assert seen.sql("select * from an.v").first()[0] == 3
+
+
+def test_no_view_names_a_view_of_ours(seen, other, monkeypatch):
+    """Not even as a query of `with`, which Spark reads elsewhere as a relation."""
+    seen.sql("select * from an.t").collect()
+    text = (
+        "select b.* from (with `{0}` as (select 1 as x) select * from `{0}`) a, (select 1) where, "
+        "`{0}` b"
+    )
+    views = [row.name for row in seen.session.catalog.listTables() if row.isTemporary]
+    (ours,) = (name for name in views if name.endswith("an.t"))
+    for name, problem in ((ours, "begins with __ktk_"), ("__ktk_an.t", "begins with __ktk_")):
+        view(other, text.format(name))
+        with pytest.raises(QueryError, match=problem):
+            seen.sql(f"select * from {name_of(other, 'v')}")
+    understand_nothing(monkeypatch)
+    view(other, text.format("__ktk_an.t"))
+    with pytest.raises((QueryError, PySparkException)):
+        seen.sql(f"select * from {name_of(other, 'v')}").collect()
+
+
+USER_TYPE = (
+    '{"type":"struct","fields":[{"name":"a","nullable":true,"metadata":{},"type":{"type":"udt",'
+    '"pyClass":"tests.support.imported.Nothing","serializedClass":"","sqlType":"integer"}}]}'
+)
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+@pytest.mark.parametrize("call", ["from_json('{{\"a\":1}}', {})", "from_csv('1', {})"])
+def test_a_view_imports_no_module(session, other, tmp_path, call, is_own):
+    """A JSON schema may name a class, which Python would import to know the columns."""
+    store = LocalStore(tmp_path / "home" / "an") if is_own else other
+    for schema in (f"'{USER_TYPE}'", f"concat('{USER_TYPE[:40]}', '{USER_TYPE[40:]}')"):
+        view(store, f"select array({call.format(schema)}) as x")
+        with pytest.raises((QueryError, PySparkException)):
+            session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").columns
+        assert "tests.support.imported" not in sys.modules
+    view(store, f"select {call.format(chr(39) + 'a int' + chr(39))}.a as x")
+    assert session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").first()[0] == 1
 
 
 def test_honest_views_of_another_store(seen, other):
@@ -425,6 +475,7 @@ def test_no_folder_has_the_name_of_a_setting(session, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "rule",
     [
+        "a > 0 /* /*+ */ or (select max(value) from text.`{}`) = 'x' -- */ */\n and mine(a)",
         "raise_error((select max(value) from text.`{}`)) is null",
         "a > (select max(a) from seen)",
         "exists (from seen)",

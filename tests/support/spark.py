@@ -18,6 +18,7 @@ from ktk_engine.change.merge import MergeBy, merge
 from ktk_engine.change.predicates import Predicates
 from ktk_engine.change.stage import Stage
 from ktk_engine.log.change.reads import Reads
+from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.scan import Scanner

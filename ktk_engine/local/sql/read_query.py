@@ -57,6 +57,7 @@ class Names:
     within: str = ""  # the view that the query belongs to; see `NamedRelations.find`
     parts: Mapping[str, Rows] = field(default_factory=dict)  # named subqueries (`with`)
     depth: int = 0  # nesting depth of this query
+    views: dict[tuple[str, str], Rows] = field(default_factory=dict)  # those that were planned
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,11 @@ def _relation(parts: tuple[str, ...], names: Names) -> Rows:
         return Stored(relations.cube(schema, relation.name, moment), names.reader)
     if moment is not None:
         refuse(".".join(parts))
-    own = replace(names, within=schema, parts={})
-    return read_query(parse_query(relations.query(schema, relation.name).sql), own)
+    key = (schema, relation.name)
+    if key not in names.views:
+        own = replace(names, within=schema, parts={})
+        names.views[key] = read_query(parse_query(relations.query(*key).sql), own)
+    return names.views[key]
 
 
 def _with(select: exp.Select, names: Names) -> Mapping[str, Rows]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
 from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.answer import LocalEngine, plan_schema
 from ktk_engine.local.memory_limit import default_memory_limit
 from ktk_engine.local.merge_run import MemoryBudget
@@ -19,6 +21,7 @@ from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 EVERY = TrueCondition()
 # Compared rows are in memory in addition to what is read, and in several threads.
 _SHARE = 4
+_MOST_READS = 100  # queries that each read another one twice double them with each level
 _LARGEST = 1024**3  # arrays of texts end at 2 GB
 
 
@@ -54,6 +57,7 @@ class RowReader:
     check: Callable[[], None]  # called repeatedly; raises to stop reading
     plans: list[Plan] = field(default_factory=list)  # receives the plan of each read
     limit: int = field(default_factory=_limit)  # bytes that the rows of one relation may take
+    _reads: Iterator[int] = field(default_factory=itertools.count)
 
     def read(
         self, relation: Plannable, names: Sequence[str], condition: Condition, most: int | None
@@ -80,6 +84,8 @@ class RowReader:
         most: int | None = None,
     ) -> tuple[LocalEngine, Plan]:
         self.check()
+        if next(self._reads) >= _MOST_READS:
+            raise LocalEngineError("The query reads its relations too often for this process.")
         plan = replace(relation.plan(list(names), condition), limit=most)
         self.plans.append(plan)
         footers = self.known.metadata(relation.store).footers

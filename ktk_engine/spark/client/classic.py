@@ -200,6 +200,14 @@ class ClassicClient:
         with self.active():
             return f"{work.logical().treeString()}\n{work.analyzed().treeString()}"
 
+    def parsed_plan(self, frame: DataFrame) -> str:
+        """See `Client`."""
+        return str(frame._jdf.queryExecution().logical().treeString())
+
+    def has_user_types(self, frame: DataFrame) -> bool:
+        """See `Client`; within a name, JSON would escape the quotes."""
+        return '"type":"udt"' in frame._jdf.schema().json()
+
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Select columns by name in one call of Java; `DataFrame.select` makes three per name.
 

@@ -38,6 +38,7 @@ _LOST = (
 )
 _REFUSED = ("StatusCode.UNAUTHENTICATED", "StatusCode.PERMISSION_DENIED")
 _DETAILS = re.compile(r'details = "([^"]*)"')
+_USER_TYPE = "pythonuserdefined"  # Spark's name for each
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 # Size of a value in Spark; texts add their own length.
 _VALUE_BYTES = 16
@@ -254,6 +255,14 @@ class ConnectClient:
                 "computed. Ask its owner to correct it."
             ) from None
         return text.partition("== Optimized Logical Plan ==")[0]
+
+    def parsed_plan(self, frame: DataFrame) -> str:
+        """See `Client`; a server would plan the rest too."""
+        return ""
+
+    def has_user_types(self, frame: DataFrame) -> bool:
+        """See `Client`; the analyzed plan begins with the names and types of its columns."""
+        return _USER_TYPE in self.plans_as_text(frame).lower()
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """See `Client`."""

@@ -112,10 +112,19 @@ class Client(Protocol):
     def check_syntax(self, sql: str) -> None:
         """Parse a statement without running it; raises Spark's `ParseException`."""
 
+    def parsed_plan(self, frame: DataFrame) -> str:
+        """Give the text of a frame's plan as Spark parsed it; empty if only a server could."""
+
     def plans_as_text(self, frame: DataFrame) -> str:
         """Give a frame's plans, as Spark parsed and as it analyzed them.
 
         They have as many fields as the session's settings say.
+        """
+
+    def has_user_types(self, frame: DataFrame) -> bool:
+        """Whether a column has a type of a user, whose module Python would import for its schema.
+
+        Nothing is imported. Settings say how many fields are looked at; see `plans_as_text`.
         """
 
     def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:

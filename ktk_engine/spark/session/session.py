@@ -53,6 +53,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
+_TOO_DEEP = ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX")
 # While Spark reads what a store holds, it opens no path and replaces no `${...}`, and it shows the
 # plan of a view whole.
 _FOR_STORED_TEXT: Mapping[str, str] = {
@@ -178,7 +179,7 @@ def run_sql(
     try:
         return session.sql(text_for(session, sql), args)
     except Exception as error:
-        if "StackOverflowError" not in str(error):
+        if not any(sign in str(error) for sign in _TOO_DEEP):
             raise
         raise QueryError(
             "The statement, or a view that it reads, is nested too deeply for Spark. Nothing was "

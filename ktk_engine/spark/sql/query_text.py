@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.plan.statement.query_usage import query_usages
+from ktk_engine.spark.session.session import reading_stored_text
 from ktk_engine.sql.dialect import LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
 from ktk_engine.types.quote import quote_identifier
@@ -82,7 +83,8 @@ class QueryText:
                 continue  # a function
             parts = ".".join(quote_identifier(part.name) for part in table.parts)
             name = f"{_OTHER}{len(found)}"
-            found[name] = self.session.table(parts).columns
+            with reading_stored_text(self.session):  # a view may have named it
+                found[name] = self.session.table(parts).columns
             if not table.alias:
                 table.set("alias", exp.TableAlias(this=table.this.copy()))
             table.set("this", exp.to_identifier(name, quoted=True))

@@ -28,9 +28,10 @@ from ktk_engine.files.others.csv_form import CsvForm, CsvMarks
 from ktk_engine.files.others.plain_files import find_files, refuse_tables
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
-from ktk_engine.spark.session.session import text_for
+from ktk_engine.spark.session.session import reading_stored_text, text_for
 from ktk_engine.spark.sql.text_values import SPARKS_OWN, TextValues, as_texts
 from ktk_engine.sql.stored_text import SUBSTITUTION
 from ktk_engine.types.arrow_name import parse_type
@@ -211,6 +212,13 @@ class _Files:
         if schema is not None:
             reader = reader.schema(schema)
         frame = reader.load(literal_location(self.address.location))
+        if self.address.format == "parquet":
+            with reading_stored_text(self.session):
+                if client_of(self.session).has_user_types(frame):
+                    raise self._refusal(
+                        f"the files at {self.address.location} have a column of a user-defined "
+                        "type, whose Python module would be imported. Write it as a plain type."
+                    )
         hidden = find_name("_metadata", frame.columns) if self.address.format != "parquet" else None
         if odd := hidden or next(filter(SUBSTITUTION.search, _all_names(frame.schema)), None):
             where = f"the files at {self.address.location} have a column {odd}, which Spark takes "

@@ -34,7 +34,7 @@ from ktk_engine.plan.statement.named_relations import (
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import dialect_of, run_sql, text_for
+from ktk_engine.spark.session.session import dialect_of, reading_stored_text, run_sql, text_for
 from ktk_engine.spark.sql.parquet_source import StatementFiles
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.query_text import QueryText
@@ -420,8 +420,9 @@ class _Binding:
             return self._texts.view(rename(query.sql, names))
         view_name, is_own = f"{schema}.{relation.name}", self.owner.trust.is_own(schema)
         session, lasting = self.owner.session, self.lasting or bool(reader)
-        frame = read_stored_view(session, view_name, query, names, is_foreign=not is_own)
-        return self.owner.views.register(name, "", lambda: frame, lasting=lasting)
+        with reading_stored_text(session):
+            frame = read_stored_view(session, view_name, query, names, is_foreign=not is_own)
+            return self.owner.views.register(name, "", lambda: frame, lasting=lasting)
 
     def _register_planned(
         self, path: Place, relation: Plannable, name: str, reader: Name = NO_NAME

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import QueryError
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.session.session import reading_stored_text, run_sql
+from ktk_engine.spark.session.session import run_sql
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.statement import Statement
@@ -16,6 +16,8 @@ from ktk_engine.sql.stored_text import calls, check_plans
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# Their arguments name types, which may be the user's in JSON.
+_TYPED_BY_TEXT = frozenset({"from_json", "from_csv", "variant_get", "try_variant_get"})
 _SPARKS_OWN = "org.apache.spark.sql.catalyst."
 
 
@@ -29,22 +31,28 @@ def read_stored_view(
 ) -> DataFrame:
     """Read a view's query, with the names of temporary views for its relations.
 
-    Raises a `QueryError` that names the view if it `is_foreign`, of another store, and reads or
-    calls what only this session has.
+    To be called, and its frame to be registered, within `reading_stored_text`: a server reads the
+    text whenever the frame is used. Raises a `QueryError` that names the view if it reads what only
+    this session has, or if it `is_foreign`, of another store, and calls what this session has.
     """
+    client, called = client_of(session), calls(query.sql)
     if is_foreign:
-        _check_calls(session, view, query)
-    with reading_stored_text(session):
-        # No command parses in parentheses, and the line break ends a trailing comment.
-        frame = run_sql(session, f"select * from (\n{rename(query.sql, names)}\n)")
-        if is_foreign:
-            check_plans(view, client_of(session).plans_as_text(frame), names.values())
-        return frame
+        _check_calls(session, view, called)
+    # No command parses in parentheses, and the line break ends a trailing comment.
+    frame = run_sql(session, f"select * from (\n{rename(query.sql, names)}\n)")
+    plans = client.plans_as_text(frame) if is_foreign else client.parsed_plan(frame)
+    check_plans(view, plans, names.values(), is_foreign=is_foreign)
+    if _TYPED_BY_TEXT.intersection(called) and client.has_user_types(frame):
+        raise QueryError(
+            f"{view} has a column of a user-defined type, whose Python module would be imported, "
+            "which no stored view may. Nothing was computed."
+        )
+    return frame
 
 
-def _check_calls(session: SparkSession, view: str, query: Statement) -> None:
+def _check_calls(session: SparkSession, view: str, called: Sequence[str]) -> None:
     """Refuse names of Spark's functions that this session has given another meaning."""
-    classes = client_of(session).classes_of(calls(query.sql))
+    classes = client_of(session).classes_of(called)
     for function, class_ in classes.items():
         if not class_.startswith(_SPARKS_OWN):
             raise QueryError(

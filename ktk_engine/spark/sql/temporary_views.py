@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from ktk_engine.types.reserved_name import OWN_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# Nobody who writes a view into a store can name ours.
+_PREFIX = f"{OWN_PREFIX}{secrets.token_hex(8)}_"
 
 
 @dataclass
@@ -46,7 +50,7 @@ class TemporaryViews:
                 "statement. Nothing was read there. Rename the folder."
             )
         if not lasting and not version and is_connect(self.session):
-            view = f"{OWN_PREFIX}{next(self._numbers)} {name}"
+            view = f"{_PREFIX}{next(self._numbers)} {name}"
             frame().createOrReplaceTempView(quote_identifier(view))
             self._views.append(view)
             return view
@@ -54,7 +58,7 @@ class TemporaryViews:
         if name not in spellings:
             spellings.append(name)
         number = spellings.index(name)
-        view = f"{OWN_PREFIX}{name}" + (f"~{number}" if number else "")
+        view = f"{_PREFIX}{name}" + (f"~{number}" if number else "")
         if not version or self._registered.get(view) != version:
             frame().createOrReplaceTempView(quote_identifier(view))
             self._registered[view] = version

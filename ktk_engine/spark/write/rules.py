@@ -14,7 +14,7 @@ from ktk_engine.formatting import shortened
 from ktk_engine.spark.compatibility import message_of
 from ktk_engine.spark.session.session import expression, reading_stored_text
 from ktk_engine.spark.write.aggregate import aggregate
-from ktk_engine.sql.stored_text import check_expression
+from ktk_engine.sql.stored_text import stored_condition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -50,5 +50,4 @@ def broken_row(rows: DataFrame, rule: str) -> Row | None:
 
 
 def _broken(rows: DataFrame, rule: str) -> Column:
-    check_expression(rule)
-    return ~expression(rows.sparkSession, rule)
+    return ~expression(rows.sparkSession, stored_condition(rule))

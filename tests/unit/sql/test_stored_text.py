@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import QueryError
-from ktk_engine.sql.stored_text import calls, check_expression, stored_query
+from ktk_engine.sql.stored_text import calls, stored_condition, stored_query
 from tests.support.stored_texts import COMMANDS, PATHS, RUN, SETTINGS, WRITES
 
 
@@ -96,5 +96,11 @@ def test_the_calls_of_a_text():
 )
 def test_a_stored_condition_runs_no_program(sql):
     with pytest.raises(QueryError, match="which no stored condition may"):
-        check_expression(sql)
-    check_expression("a > 1 -- and reflect('a')")
+        stored_condition(sql)
+
+
+def test_a_stored_condition_has_no_comments():
+    """Spark ends some of them elsewhere than others do."""
+    run = "select transform(1) using 'x' as (y string)"
+    assert stored_condition("a > 1 -- and reflect('a')") == "a > 1"
+    assert stored_condition(f"a > 0 /* /*+ */ or exists ({run}) -- */ */ ").strip() == "a > 0"
