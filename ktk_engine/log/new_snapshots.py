@@ -55,6 +55,7 @@ def store_snapshot(
         node=before.node if before else "",
         project=before.project if before else "",
         snapshot_sha256=sha256,
+        others=before.others if before else {},
         segments=len(snapshot.segments) + _count_segments(snapshot),
     )
     return entry, snapshot
