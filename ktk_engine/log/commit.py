@@ -190,7 +190,7 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
     for entry, _ in read_entries(
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
-        if change_set.exact:
+        if change_set.requires_base:
             raise CommitConflictError(f"Version {entry.version} came first. Nothing was committed.")
         expired_keys.update(entry.deleted)
         check_needed(entry, change_set.deleted)
