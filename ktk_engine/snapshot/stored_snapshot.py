@@ -44,7 +44,7 @@ _METADATA_KEY = b"ktk"
 
 
 def write_snapshot(
-    store: ObjectStore, key: Callable[[int], str], snapshot: Snapshot, *, merge: bool = True
+    store: ObjectStore, key: Callable[[int], str], snapshot: Snapshot, *, compact: bool = True
 ) -> tuple[Snapshot, str, list[str]]:
     """Store a snapshot; returns it as stored, the SHA-256 of its file, and the keys written.
 
@@ -55,7 +55,7 @@ def write_snapshot(
     check_partition_values(_unlisted(snapshot), snapshot.partition_keys)
     if is_segmented(files):
         files, segments = store_segments(
-            store, files, snapshot.partition_keys, lambda number: key(number + 1), merge=merge
+            store, files, snapshot.partition_keys, lambda number: key(number + 1), compact=compact
         )
         written += segments
         rows: pa.Table = files.listed
