@@ -32,7 +32,7 @@ def run_tasks(
     """
     todo = iter(tasks)
     waiting: deque[_Work] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-merge")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-join")
     try:
         for task in islice(todo, threads + 1):
             waiting.append(_submit(pool, join_task(run, task), task.rows))

@@ -226,7 +226,7 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
             yield scope.published_key(uuid)
             entry = state.datasets[uuid].entry
             assert entry is not None
-            yield from entry.snapshots
+            yield entry.snapshot
             for column in snapshot.index_segments:
                 yield published_index_key(uuid, column, entry.commit)
 
