@@ -317,7 +317,7 @@ def _clean_up(path: Path) -> Found:
     store = LocalStore(path)
     wall, _ = _timed(lambda: run_cleanup(store, _SCOPE, Retention(timedelta(0), 1)))
     state = resolve(store, _SCOPE)
-    named = {key for item in state.datasets.values() if item.entry for key in item.entry.snapshots}
+    named = {item.entry.snapshot for item in state.datasets.values() if item.entry}
     for snapshot in state.snapshots().values():
         named |= {*snapshot.segments, *snapshot.index_keys}
     left = [i.key for i in store.list(f"{_SCOPE.folder}/snapshots/") if i.key not in named]

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormatError
 from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.field_types import with_field_types
+from ktk_engine.format.own_format import others_of
 from ktk_engine.format.parse_json import check_size
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
-# Since format 2 the document has its own digest. Format 3 is a cube with datasets of other
-# stores, where earlier versions would not look. Any other view is written as format 2.
-_FORMATS = (1, 2, 3)
 _SUFFIX = ".json"
 _LARGEST_TEXT = 1 << 20  # characters
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[(?:[^/]|/(?!\*))*?\]) \*/")
@@ -44,9 +42,13 @@ class ViewDocument:
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
 
     def __post_init__(self) -> None:
         check_size(len(self.sql), _LARGEST_TEXT, f"The text of view {self.name}")
+
+
+_NAMES = frozenset(item.name for item in fields(ViewDocument)) - {"others"}
 
 
 def view_key(name: str) -> str:
@@ -61,21 +63,20 @@ def view_name(file_name: str) -> str:
 
 def render_view(view: ViewDocument) -> bytes:
     """Give a view's document."""
-    document = {**view.__dict__, "comments": view.comments.as_metadata()}
-    if not view.elsewhere:
-        del document["elsewhere"]
-    return render_checksummed({"format": 3 if view.elsewhere else 2, **document})
+    known = {name: value for name, value in vars(view).items() if name != "others"}
+    comments = view.comments.as_metadata()
+    return render_checksummed({**view.others, **known, "comments": comments})
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
     """Read a view's document; `key` is for messages.
 
-    Raises a `FormatError` if it is damaged, or an `UnsupportedFormatError` if its format is newer.
+    Raises a `FormatError` if it is damaged, or an `UnsupportedFormatError` for an unknown format.
     """
     try:
-        document = read_checksummed(data, 2, max(_FORMATS), f"View {key}")
-        if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
-            said = f"View {key} has an unknown format. "
+        document = read_checksummed(data, f"View {key}")
+        if document["kind"] not in ("view", "cube"):
+            said = f"View {key} is of an unknown kind. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
         view = ViewDocument(
             name=str(document["name"]),
@@ -83,12 +84,13 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             sql=str(document["sql"]),
             cube=str(document["cube"]),
             datasets=tuple(document["datasets"]),
-            elsewhere=dict(document.get("elsewhere", {})),
-            columns=dict(document.get("columns", {})),
-            comments=comments_of(document.get("comments", {})),
-            owner=str(document.get("owner", "")),
-            node=str(document.get("node", "")),
-            project=str(document.get("project", "")),
+            elsewhere=dict(document["elsewhere"]),
+            columns=dict(document["columns"]),
+            comments=comments_of(document["comments"]),
+            owner=str(document["owner"]),
+            node=str(document["node"]),
+            project=str(document["project"]),
+            others=others_of(document, _NAMES),
         )
         return with_field_types(view)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

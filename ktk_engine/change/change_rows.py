@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.change.candidates import find_candidates
 from ktk_engine.change.fit_clauses import fit_clauses
-from ktk_engine.change.reach import find_reach
 from ktk_engine.change.replace_rows import Staying, replace_rows
 from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage, start_stage
@@ -100,11 +100,11 @@ def change_in(
     if condition is not None:
         gone, read = Replacement(where=condition), conjuncts(condition)
         return replace_rows(stage, scanner, gone, read, 0, Staying("", ()))
-    reach = find_reach(scanner, base, change, source)
-    files = stage.files(reach.conditions)
+    candidates = find_candidates(scanner, base, change, source)
+    files = stage.files(candidates.conditions)
     version = stage.write.state.version
     stored = rows_of(scanner, base, files, version)
-    decided = _decide(change, stored, source, reach.once)
+    decided = _decide(change, stored, source, candidates.once)
     counts = [part.count() for part in decided]
     _check_once(stage, change, decided, counts)
     decided = [
@@ -113,14 +113,14 @@ def change_in(
     ]
     done = _row_changes(decided, counts)
     if not (done.total or stage.changes_layout):
-        stage.left_alone(reach.conditions)
+        stage.left_alone(candidates.conditions)
         return None
     if not done.inserted:
         decided = [part for part in decided if part.stored]
     if not done.updated and not done.deleted:
         decided = [part for part in decided if not part.stored]
         files = files.slice(0, 0)
-    reads = [reach.conditions, *_check_cells(stage, scanner, decided, files)]
+    reads = [candidates.conditions, *_check_cells(stage, scanner, decided, files)]
     committed = stage.write.committed
     parts = [part.results(committed) for part in decided]
     rows = reduce(union_by_name, parts or [stage.new.limit(0)])

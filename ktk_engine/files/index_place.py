@@ -12,8 +12,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.files.compact_segments import in_tiers
 from ktk_engine.files.index_runs import LABEL, IndexRuns, new_segment_key
-from ktk_engine.files.merge_segments import in_tiers
 from ktk_engine.files.stored_index import get_index, get_index_groups, index_size
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.file_digest import digest_of_file

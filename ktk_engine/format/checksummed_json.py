@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ktk_engine.errors import FormatError, UnsupportedFormatError
+from ktk_engine.format.own_format import check_format, with_format
 from ktk_engine.format.parse_json import parse_json, render_json
-from ktk_engine.messages import Message, Remedy
 
 KEY = "sha256"
 _START = b'{\n "sha256": "'
@@ -20,20 +20,19 @@ _DIGITS = 64
 
 
 def render_checksummed(document: Mapping[str, Any]) -> bytes:
-    """Render a non-empty JSON document without the key `sha256` together with its digest.
+    """Render a JSON document without the key `sha256` together with its format and its digest.
 
     Raises a `FormatError` for half of a surrogate pair.
     """
-    body = render_json(document, indent=1)
+    body = render_json(with_format(document), indent=1)
     return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
 
 
-def read_checksummed(data: bytes, checksummed_since: int, newest: int, what: str) -> dict[str, Any]:
+def read_checksummed(data: bytes, what: str) -> dict[str, Any]:
     """Read a document, verify its digest, and drop it.
 
-    Documents with a `format` below `checksummed_since` have no digest. A `format` above `newest`
-    raises an `UnsupportedFormatError`, since a later release wrote it. Other damage raises a
-    `FormatError` or ValueError.
+    Raises an `UnsupportedFormatError` if another version wrote it that this one does not
+    understand, and a `FormatError` or ValueError for damage.
     """
     try:
         document = parse_json(data, what)
@@ -50,14 +49,7 @@ def read_checksummed(data: bytes, checksummed_since: int, newest: int, what: str
         body = b"{" + data[start + len(_BEHIND) :]
         if document.pop(KEY, "") != hashlib.sha256(body).hexdigest():
             raise ValueError("its content does not fit its digest")
-    number = int(document["format"])
-    if number > newest:  # which may have another digest
-        raise UnsupportedFormatError(
-            Message(
-                f"{what} has format {number}; this version reads formats up to {newest}. ",
-                Remedy("upgrade"),
-            )
-        )
-    if not has_checksum and (KEY in document or number >= checksummed_since):
+    check_format(document, what)  # another one may have another digest
+    if not has_checksum:
         raise ValueError("its digest is missing")
     return document

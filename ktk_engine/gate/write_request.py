@@ -1,4 +1,4 @@
-"""What is asked of a write: a dataset, its layout, what stays of it, and who asks."""
+"""What a caller wants written: a dataset, its layout, what stays of it, and for which run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """A write as it is asked for: plain data, before any check against what is stored."""
+    """A wanted write: plain data, before any check against what is stored."""
 
     dataset: str  # its id in the cube, or the uuid of a plain table
     role: DatasetRole = "table"

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
+from ktk_engine.local.join_run import JoinRun, MemoryBudget, arrow_limits, too_large
 from ktk_engine.local.memory_limit import default_memory_limit
-from ktk_engine.local.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
 from ktk_engine.local.read.first_rows import FirstRows, around, cells_of
 from ktk_engine.local.run_tasks import run_tasks
 from ktk_engine.local.sorted_rows import sorted_rows
@@ -135,7 +135,7 @@ class LocalEngine:
     def _run(
         self, found: Sequence[Task], limit: int, ordered: bool = True
     ) -> Iterator[list[pa.RecordBatch]]:
-        run = MergeRun(self.store, limit, use_threads=len(found) < self.threads)
+        run = JoinRun(self.store, limit, use_threads=len(found) < self.threads)
         total, done = sum(task.rows for task in found), 0
 
         def tell(rows: int) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.local.match import Positions
-from ktk_engine.local.merge_run import MemoryBudget
 from ktk_engine.local.read.dataset_rows import DatasetRows
 from ktk_engine.local.read.stored_rows import StoredRows
 

@@ -10,15 +10,15 @@ from itertools import islice
 
 import pyarrow as pa
 
-from ktk_engine.local.merge import merge
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
+from ktk_engine.local.join_task import join_task
 from ktk_engine.local.task import Task
 
 _PORTION_BYTES = 64 * 1024 * 1024
 
 
 def run_tasks(
-    run: MergeRun,
+    run: JoinRun,
     tasks: Sequence[Task],
     threads: int,
     progress: Callable[[int], None] | None = None,
@@ -32,10 +32,10 @@ def run_tasks(
     """
     todo = iter(tasks)
     waiting: deque[_Work] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-merge")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-join")
     try:
         for task in islice(todo, threads + 1):
-            waiting.append(_submit(pool, merge(run, task), task.rows))
+            waiting.append(_submit(pool, join_task(run, task), task.rows))
         while waiting:
             work = waiting.popleft()
             batches, is_last = work.portion.result()
@@ -44,7 +44,7 @@ def run_tasks(
                 again = _submit(pool, work.rows, left)
                 waiting.insert(0 if ordered else len(waiting), again)
             elif (following := next(todo, None)) is not None:
-                waiting.append(_submit(pool, merge(run, following), following.rows))
+                waiting.append(_submit(pool, join_task(run, following), following.rows))
             if progress is not None:
                 progress(work.left - left)
             yield batches

@@ -20,8 +20,8 @@ from ktk_engine.conditions.condition import FalseCondition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.cell_range import CellRange
-from ktk_engine.local.merge_run import MemoryBudget, MergeRun, too_large
-from ktk_engine.local.merged_rows import merged_rows
+from ktk_engine.local.join_run import JoinRun, MemoryBudget, too_large
+from ktk_engine.local.join_sorted import join_sorted
 from ktk_engine.local.ranges import cell_at
 from ktk_engine.local.read.dataset_rows import skippable
 from ktk_engine.local.read.decoded_size import decoded_width
@@ -64,8 +64,8 @@ class _Extent:
         return self.rows * self.width
 
 
-def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
-    """Give the rows of a task in pieces of ascending cells, each as `merged_rows` gives it.
+def stream(run: JoinRun, task: Task) -> Iterator[pa.Table]:
+    """Give the rows of a task in pieces of ascending cells, each as `join_sorted` gives it.
 
     Raises a `LocalEngineError` if a piece exceeds the memory limit of the run.
     """
@@ -89,14 +89,14 @@ def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
             if needed > run.limit:
                 raise LocalEngineError(too_large(needed, run.limit, slices.obstacle))
     shared = {name for item in task.datasets[1:] if not item.aligned for name in item.on}
-    yield merged_rows(RowGroups(run, shared), MemoryBudget(run.limit), task)
+    yield join_sorted(RowGroups(run, shared), MemoryBudget(run.limit), task)
 
 
 def _rows(item: TaskDataset) -> int:
     return sum(file.rows for file in item.files)
 
 
-def _width(run: MergeRun, item: TaskDataset) -> int:
+def _width(run: JoinRun, item: TaskDataset) -> int:
     if not item.shared:
         return decoded_width(run, item)
     return run.shared(f"width of {item.dataset}", lambda: decoded_width(run, item))
@@ -111,13 +111,13 @@ def _without_large_shared(task: Task, widths: Mapping[str, int]) -> Task:
     return replace(task, datasets=datasets)
 
 
-def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent:
+def _extent(run: JoinRun, task: Task, item: TaskDataset, width: int) -> _Extent:
     range_ = task.range.condition(item.cell_columns)
     condition = skippable(item, (range_, item.condition))
     return _Extent(item, RowGroups(run).blocks(item, condition), width)
 
 
-def _by_rows(run: MergeRun, task: Task, extents: Sequence[_Extent]) -> Iterator[pa.Table]:
+def _by_rows(run: JoinRun, task: Task, extents: Sequence[_Extent]) -> Iterator[pa.Table]:
     """Give rows in pieces of about equal bytes; all files at a place are cut at the same rows.
 
     Only the seed dataset's row groups are skipped, since others may be cut at other rows.
@@ -135,14 +135,14 @@ def _by_rows(run: MergeRun, task: Task, extents: Sequence[_Extent]) -> Iterator[
                 budget = MemoryBudget(run.limit)
                 stop = min(start + step, end)
                 source = SliceRows(run, windows, range(start, stop), keeps_alignment=True)
-                table = merged_rows(source, budget, part)
+                table = join_sorted(source, budget, part)
                 took = max(budget.used, table.nbytes, 1)
                 step = max(min(2 * step, most * (stop - start) // took), 1)
                 start = stop
                 yield table
 
 
-def _stretches(run: MergeRun, chosen: Blocks, block_rows: int) -> Iterator[tuple[int, int]]:
+def _stretches(run: JoinRun, chosen: Blocks, block_rows: int) -> Iterator[tuple[int, int]]:
     """Ranges of blocks that cover the chosen row groups of a file."""
     ends = list(accumulate(row_counts(run, chosen.file)))
     start = end = 0
@@ -161,7 +161,7 @@ class _Slices:
     `obstacle` says why slicing does not help; it is None if each slice fits into memory.
     """
 
-    def __init__(self, run: MergeRun, task: Task, extents: Sequence[_Extent]) -> None:
+    def __init__(self, run: JoinRun, task: Task, extents: Sequence[_Extent]) -> None:
         self._run, self._task = run, task
         fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
         self._bytes = min(_SLICE_BYTES, fitting)
@@ -233,7 +233,7 @@ class _Slices:
             budget = MemoryBudget(self._run.limit)
             part = replace(self._task, range=self._range(start, stop))
             source = SliceRows(self._run, self._windows, range(start, stop))
-            table = merged_rows(source, budget, part)
+            table = join_sorted(source, budget, part)
             took = max(budget.used - self._always, table.nbytes, 1)
             rows = int(self._ends[stop - 1]) - before
             pace = max(min(2 * pace, self._bytes * rows // took), 1)

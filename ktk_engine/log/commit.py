@@ -190,7 +190,7 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
     for entry, _ in read_entries(
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
-        if change_set.exact:
+        if change_set.requires_base:
             raise CommitConflictError(f"Version {entry.version} came first. Nothing was committed.")
         expired_keys.update(entry.deleted)
         check_needed(entry, change_set.deleted)
@@ -236,12 +236,20 @@ def _rebased(
             after.pop(change.uuid, None)
         else:
             _refuse_left_out(before.get(change.uuid), change)
-            after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
+            known = before.get(change.uuid)
+            after[change.uuid] = _keeping(known, change.rebase(known, attempt))
     change_set.check(after)
     check_expired_keys(
         [after[change.uuid] for change in change_set.changes if change.rebase], expired_keys
     )
     return before, after
+
+
+def _keeping(before: Snapshot | None, after: Snapshot) -> Snapshot:
+    """Keep what later versions of this library say of a dataset."""
+    if before is None or not before.others:
+        return after
+    return replace(after, others={**before.others, **after.others})
 
 
 def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
@@ -348,6 +356,7 @@ def _entry(
         history=change_set.history,
         tags=_tags(head, change_set),
         tagged=tuple(sorted(change_set.tags)),
+        others=head.head.others if head.head else {},
     )
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
 from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.field_types import with_field_types
+from ktk_engine.format.own_format import others_of
 
 Operation = Literal[
     "rebuild",
@@ -31,14 +32,6 @@ Operation = Literal[
     "properties",
 ]
 DatasetRole = Literal["seed", "enrichment", "table"]
-
-# Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
-# only where a snapshot builds on another, 4 only where versions are tagged, 5 only where a snapshot
-# has segments, and 6 only where an entry leaves out labels. So older versions of this library can
-# still read all other stores, and none writes an entry that loses something.
-_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS = 2, 3, 4
-_FORMAT_WITH_SEGMENTS, _FORMAT_UNLISTED = 5, 6
-_FORMATS = range(1, _FORMAT_UNLISTED + 1)
 
 
 @dataclass(frozen=True)
@@ -58,22 +51,15 @@ class DatasetEntry:
     # SHA-256 of another program's document that this commit took over, else empty
     adopted: str = ""
     relation: str = ""  # name in SQL; empty if that is its id
-    # dbt's unique id; empty without one, None in entries of older versions
-    node: str | None = None
+    node: str = ""  # dbt's unique id; empty without one
     project: str = ""  # the dbt project that ran `node`
-    snapshot_sha256: str = ""  # empty if an older version wrote it
-    base: str = ""  # in entries of older versions: key of the snapshot that `snapshot` builds on
+    snapshot_sha256: str = ""
     segments: int = 0  # of its files and of its indexes
-
-    @property
-    def snapshots(self) -> frozenset[str]:
-        """Keys of everything needed to read the snapshot."""
-        return frozenset({self.snapshot, self.base} - {""})
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
 
     def as_json(self) -> dict[str, Any]:
-        """Its form in an entry's document; fields that older versions lack appear only if set."""
-        newer = ("base", "segments")
-        return {name: v for name, v in self.__dict__.items() if name not in newer or v}
+        """Its form in an entry's document."""
+        return {**self.others, **{name: v for name, v in vars(self).items() if name != "others"}}
 
 
 @dataclass(frozen=True)
@@ -97,7 +83,7 @@ class ChangeRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Its form in an entry's document."""
-        return {name: v for name, v in self.__dict__.items() if name != "unlisted" or v}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -122,6 +108,7 @@ class LogEntry:
     history: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, int] = field(default_factory=dict)  # versions that no clean-up takes
     tagged: tuple[str, ...] = ()  # tags that this commit set or took back
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of the scope
 
     @property
     def operation(self) -> str:
@@ -134,10 +121,14 @@ class LogEntry:
         return ", ".join(sorted(verbs))
 
 
+_NAMES = frozenset(item.name for item in fields(LogEntry)) - {"others"}
+_DATASET_NAMES = frozenset(item.name for item in fields(DatasetEntry)) - {"others"}
+
+
 def render_entry(entry: LogEntry) -> bytes:
     """Render an entry's document, with its own digest."""
     document = {
-        "format": _format_of(entry),
+        **entry.others,
         "scope": entry.scope,
         "version": entry.version,
         "commit": entry.commit,
@@ -148,33 +139,19 @@ def render_entry(entry: LogEntry) -> bytes:
         "deleted": entry.deleted,
         "removed": dict(entry.removed),
         "history": dict(entry.history),
+        "tags": dict(entry.tags),
+        "tagged": entry.tagged,
     }
-    if entry.tags or entry.tagged:
-        document |= {"tags": dict(entry.tags), "tagged": entry.tagged}
     return render_checksummed(document)
-
-
-def _format_of(entry: LogEntry) -> int:
-    """The oldest format that can hold everything in an entry."""
-    if any(item.unlisted for item in entry.changes.values()):
-        return _FORMAT_UNLISTED
-    if any(item.segments for item in entry.datasets.values()):
-        return _FORMAT_WITH_SEGMENTS
-    if entry.tags or entry.tagged:
-        return _FORMAT_WITH_TAGS
-    bases = any(item.base for item in entry.datasets.values())
-    return _FORMAT_WITH_BASES if bases else _FORMAT
 
 
 def parse_entry(data: bytes, key: str) -> LogEntry:
     """Parse an entry's document; `key` is for messages.
 
-    Raises a `FormatError` if it is damaged, and an `UnsupportedFormatError` if its format is newer.
+    Raises a `FormatError` if it is damaged, and an `UnsupportedFormatError` for an unknown format.
     """
     try:
-        document = read_checksummed(data, 2, max(_FORMATS), f"Log entry {key}")
-        if document["format"] not in _FORMATS:
-            raise ValueError(f"it has format {document['format']!r}")
+        document = read_checksummed(data, f"Log entry {key}")
         entry = LogEntry(
             scope=document["scope"],
             version=document["version"],
@@ -182,16 +159,14 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
             parent=document["parent"]["commit"],
             parent_sha256=document["parent"]["sha256"],
             time=datetime.fromisoformat(document["time"]),
-            datasets={
-                uuid: with_field_types(DatasetEntry(**item))
-                for uuid, item in document["datasets"].items()
-            },
+            datasets={u: _parse_dataset(item) for u, item in document["datasets"].items()},
             changes={u: _parse_change(item) for u, item in document["changes"].items()},
             deleted=tuple(document["deleted"]),
-            removed=document.get("removed", {}),
+            removed=document["removed"],
             history=document["history"],
-            tags=document.get("tags", {}),
-            tagged=tuple(document.get("tagged", ())),
+            tags=document["tags"],
+            tagged=tuple(document["tagged"]),
+            others=others_of(document, _NAMES),
         )
         return with_field_types(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -200,13 +175,19 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         ) from error
 
 
+def _parse_dataset(item: Mapping[str, Any]) -> DatasetEntry:
+    others = others_of(item, _DATASET_NAMES)
+    known = {name: value for name, value in item.items() if name not in others}
+    return with_field_types(DatasetEntry(**known, others=others))
+
+
 def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:
     lists = {name: tuple(item[name]) for name in ("added", "removed")}
     record = ChangeRecord(
         item["operation"],
         **lists,
         schema_changed=item["schema_changed"],
-        unlisted=item.get("unlisted", False),
+        unlisted=item["unlisted"],
     )
     return with_field_types(record)
 

@@ -326,7 +326,7 @@ def _roots(
         if key in expired_keys:
             continue
         found = read_snapshot(store, key, item.snapshot_sha256)
-        yield item.snapshots
+        yield frozenset({item.snapshot})
         yield [published_index_key(uuid, name, item.commit) for name in found.index_segments]
         # An intent may have spared the snapshot alone, after its files were deleted.
         if not expired_keys.intersection(found.segments):

@@ -35,9 +35,9 @@ def store_snapshot(
     def key(number: int) -> str:
         return head.scope.snapshot_key(commit, uuid, attempt, number)
 
-    # Where commits race, merging would be repeated with each attempt, so it is left out.
-    merge = attempt == 0
-    snapshot, sha256, keys = write_snapshot(head.store, key, snapshot, merge=merge)
+    # Where commits race, compacting would be repeated with each attempt, so it is left out.
+    compact = attempt == 0
+    snapshot, sha256, keys = write_snapshot(head.store, key, snapshot, compact=compact)
     written.extend(keys)
     known = head.datasets.get(uuid)
     before = known.entry if known else None
@@ -55,6 +55,7 @@ def store_snapshot(
         node=before.node if before else "",
         project=before.project if before else "",
         snapshot_sha256=sha256,
+        others=before.others if before else {},
         segments=len(snapshot.segments) + _count_segments(snapshot),
     )
     return entry, snapshot

@@ -216,7 +216,7 @@ class State:
         """
         own = (item for uuid, item in self.datasets.items() if uuid not in self.elsewhere)
         entries = [item.entry for item in own if item.entry]
-        needed = frozenset[str]().union(*(entry.snapshots for entry in entries))
+        needed = frozenset(entry.snapshot for entry in entries)
         loaded = list(self._snapshots.values())
         try:
             later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]

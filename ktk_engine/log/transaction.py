@@ -43,7 +43,7 @@ class ScopeTransaction:
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
     _deleted: tuple[str, ...] = ()
     _tags: dict[str, int | None] = field(default_factory=dict)
-    _is_exact: bool = False
+    _requires_base: bool = False
     _opened: ExitStack = field(default_factory=ExitStack)
     _is_announced: bool = False
 
@@ -128,9 +128,9 @@ class ScopeTransaction:
         """Name a version; None takes the name back."""
         self._tags[name] = version
 
-    def exact(self) -> None:
+    def require_base(self) -> None:
         """Make any commit in between a conflict."""
-        self._is_exact = True
+        self._requires_base = True
 
     def checked(self) -> State:
         """Find the head that the changes can be put on, without committing; it is the new base.
@@ -167,6 +167,6 @@ class ScopeTransaction:
             self.history,
             self._deleted,
             self._tags,
-            self._is_exact,
+            self._requires_base,
             self.reads,
         )

@@ -162,7 +162,7 @@ def _version_at(state: State, timestamp: datetime | None) -> int:
 
 def _needed(entry: LogEntry) -> frozenset[str]:
     """Keys of everything needed to read an entry's datasets."""
-    return frozenset[str]().union(*(item.snapshots for item in entry.datasets.values()))
+    return frozenset(item.snapshot for item in entry.datasets.values())
 
 
 def _unknown(state: State, version: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.files import merge_segments
+from ktk_engine.files import compact_segments
 from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.index_segment import IndexSegment, pairs_of
@@ -54,7 +54,7 @@ class CompactedIndices:
 
 def to_compact(snapshot: Snapshot) -> tuple[str, ...]:
     """Columns whose indexes have more segments than they need."""
-    most = merge_segments.COMPACTED_PAIRS
+    most = compact_segments.COMPACTED_PAIRS
     return tuple(
         name
         for name, segments in snapshot.index_segments.items()
@@ -74,8 +74,8 @@ def compact_indices(
     merged = {}
     for name in columns:
         old = snapshot.index_segments[name]
-        at_most = merge_segments.COMPACTED_PAIRS
-        new = merge_segments.merge(place.store, place.new_key, old, at_most, alive)
+        at_most = compact_segments.COMPACTED_PAIRS
+        new = compact_segments.compact_segments(place.store, place.new_key, old, at_most, alive)
         merged[name] = old, new
     still_there = living(snapshot.file_column("position"), snapshot.next_number)
     return CompactedIndices(snapshot.uuid, merged, still_there)

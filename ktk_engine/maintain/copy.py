@@ -160,7 +160,7 @@ def run_copy(
         for uuid, new in plan.datasets.items():
             changing.change(_change(plan, uuid, new, changing.commit_id, tell))
         if plan.keeps_owner:  # a renaming must not add what was not copied
-            changing.exact()
+            changing.require_base()
         done = changing.commit(f"copied version {source.version} of {source.scope.name}")
         for uuid, new in plan.datasets.items():
             _copy_schema(source.store, store, source.snapshot(uuid), new)

@@ -188,7 +188,7 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
         for uuid in state.datasets:
             role = role_of(state.scope, state.snapshot(uuid))
             changing.change(DatasetChange(uuid, "remove", None, role=role))
-        changing.exact()
+        changing.require_base()
         return changing.commit().warning
 
 

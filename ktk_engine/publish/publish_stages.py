@@ -98,8 +98,8 @@ def _publication(store: StagedStore, commits: Sequence[StagedCommit]) -> ScopeTr
     )
     for change in (change for item in change_sets for change in item.changes):
         publication.change(change)
-    if any(item.exact for item in change_sets):
-        publication.exact()
+    if any(item.requires_base for item in change_sets):
+        publication.require_base()
     reads = joined_reads(item.change_set.reads for item in commits)
     publication.depends_on(_seen_by_all(reads, base))
     return publication

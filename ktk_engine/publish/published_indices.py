@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ObjectExistsError
+from ktk_engine.files.compact_segments import sorted_pairs
 from ktk_engine.files.index_segment_file import FILE
-from ktk_engine.files.merge_segments import merged_pairs
 from ktk_engine.format.dataset_key import published_index_key
 from ktk_engine.format.index_file import VALUE, build_index, render_index
 from ktk_engine.snapshot.column_index import living
@@ -57,7 +57,7 @@ def _joined(
     alive = living(positions, snapshot.next_number)
     labels = snapshot.file_column("label").combine_chunks()
     parts = []
-    for pairs in merged_pairs(store, segments, alive):
+    for pairs in sorted_pairs(store, segments, alive):
         at = pc.index_in(pairs[FILE].combine_chunks(), value_set=positions)
         named = pa.DictionaryArray.from_arrays(at, labels)
         parts.append(pa.table({VALUE: pairs[VALUE], "label": named}))

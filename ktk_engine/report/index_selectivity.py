@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from ktk_engine.files.merge_segments import merged_pairs
+from ktk_engine.files.compact_segments import sorted_pairs
 from ktk_engine.files.stored_index import get_index
 from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
 from ktk_engine.snapshot.column_index import living
@@ -59,7 +59,7 @@ def _files_a_value(store: ObjectStore, snapshot: Snapshot, column: str) -> npt.N
     alive = living(snapshot.file_column("position"), snapshot.next_number)
     counts: list[npt.NDArray[np.int64]] = []
     last = None
-    for pairs in merged_pairs(store, snapshot.index_segments[column], alive):
+    for pairs in sorted_pairs(store, snapshot.index_segments[column], alive):
         found = pairs[VALUE].combine_chunks().dictionary_encode()
         numbers = np.bincount(found.indices.to_numpy())
         first = found.dictionary[0]

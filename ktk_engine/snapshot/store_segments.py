@@ -1,4 +1,4 @@
-"""Stores the table of files of a large dataset in segments, and merges those of one size.
+"""Stores the table of files of a large dataset in segments, and compacts those of one size.
 
 See docs/design/scale.md, Snapshots in segments.
 """
@@ -57,9 +57,9 @@ def store_segments(
     partitions: Sequence[str],
     key: Callable[[int], str],
     *,
-    merge: bool = True,
+    compact: bool = True,
 ) -> tuple[SegmentedFiles, list[str]]:
-    """Store the files that no segment has, and merge full tiers; also returns the keys written.
+    """Store the files that no segment has, and compact full tiers; also returns the keys written.
 
     `key` makes the key of a segment from its number. Raises an `ObjectExistsError` if a key is
     taken.
@@ -68,10 +68,10 @@ def store_segments(
         everything = files.select(files.column_names)
         nothing = _no_segments(files.schema, partitions)
         files = SegmentedFiles(nothing, files.schema, SegmentReader(store), everything)
-    merged = _due(files, merge)
-    numbers = [n for n in range(files.listed.num_rows) if n not in merged]
+    compacted = _due(files, compact)
+    numbers = [n for n in range(files.listed.num_rows) if n not in compacted]
     names = files.column_names
-    parts = [files.living_rows(n, names) for n in sorted(merged)]
+    parts = [files.living_rows(n, names) for n in sorted(compacted)]
     rows = files.together([*parts, files.added], names)
     listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], list[str]()
     new: dict[str, FileTable] = {}
@@ -93,14 +93,14 @@ def store_segments(
     return SegmentedFiles(table, files.schema, SegmentReader(store, new)), written
 
 
-def _due(files: SegmentedFiles, merge: bool) -> set[int]:
+def _due(files: SegmentedFiles, compact: bool) -> set[int]:
     """The segments to rewrite with the added files: full tiers, and those with many gone."""
     stored = files.listed["files"].to_numpy()
     gone = pc.list_value_length(files.listed["gone"]).to_numpy()
     left = (stored - gone).tolist()
     share = gone / np.maximum(stored, 1)
     due = set(np.flatnonzero(share > 1 / _DEAD)[np.argsort(-share[share > 1 / _DEAD])][:_REWRITTEN])
-    if not merge:
+    if not compact:
         return due
     while True:
         new = sum(left[n] for n in due) + files.added.num_rows

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
 from ktk_engine.format.field_types import check_types, with_field_types
 from ktk_engine.format.file_digest import DAMAGE, digest_of_json
+from ktk_engine.format.own_format import check_format, others_of, with_format
 from ktk_engine.format.parse_json import check_count, parse_json, render_json
-from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.file_segments import SegmentedFiles, SegmentReader
 from ktk_engine.snapshot.index_segment import segment_of_json
 from ktk_engine.snapshot.snapshot import (
@@ -28,7 +27,6 @@ from ktk_engine.snapshot.snapshot import (
     PROPERTIES,
     Snapshot,
     check_partition_values,
-    concat_files,
 )
 from ktk_engine.snapshot.store_segments import is_segmented, store_segments
 from ktk_engine.snapshot.stored_files import FileTable, StoredFiles
@@ -36,13 +34,17 @@ from ktk_engine.store.interface import ObjectStore
 
 MAX_FILES = 20_000_000
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
-# Formats: whole, building on another (earlier versions wrote it), and with segments.
-_WHOLE, _ON_BASE, _SEGMENTED = 1, 2, 3
+_NAMES = frozenset(
+    {
+        *("uuid", "schema", "partition_keys", "indices", "metadata", "physical_schemas"),
+        *("properties", "index_digests", "next_file", "index_segments", "files"),
+    }
+)
 _METADATA_KEY = b"ktk"
 
 
 def write_snapshot(
-    store: ObjectStore, key: Callable[[int], str], snapshot: Snapshot, *, merge: bool = True
+    store: ObjectStore, key: Callable[[int], str], snapshot: Snapshot, *, compact: bool = True
 ) -> tuple[Snapshot, str, list[str]]:
     """Store a snapshot; returns it as stored, the SHA-256 of its file, and the keys written.
 
@@ -53,7 +55,7 @@ def write_snapshot(
     check_partition_values(_unlisted(snapshot), snapshot.partition_keys)
     if is_segmented(files):
         files, segments = store_segments(
-            store, files, snapshot.partition_keys, lambda number: key(number + 1), merge=merge
+            store, files, snapshot.partition_keys, lambda number: key(number + 1), compact=compact
         )
         written += segments
         rows: pa.Table = files.listed
@@ -77,9 +79,8 @@ def _unlisted(snapshot: Snapshot) -> Snapshot:
 
 
 def _document(snapshot: Snapshot) -> dict[str, Any]:
-    segmented = isinstance(snapshot.file_table, SegmentedFiles)
     document: dict[str, Any] = {
-        "format": _SEGMENTED if segmented else _WHOLE,
+        **snapshot.others,
         "uuid": snapshot.uuid,
         "schema": _encode_schema(snapshot.schema),
         "partition_keys": snapshot.partition_keys,
@@ -98,9 +99,9 @@ def _document(snapshot: Snapshot) -> dict[str, Any]:
             for name, segments in snapshot.index_segments.items()
         },
     }
-    if segmented:
+    if isinstance(snapshot.file_table, SegmentedFiles):
         document["files"] = _encode_schema(snapshot.file_table.schema)
-    return document
+    return with_format(document)
 
 
 def read_snapshot(
@@ -111,8 +112,8 @@ def read_snapshot(
 ) -> Snapshot:
     """Load and verify a snapshot; segments are read and verified on demand.
 
-    `sha256` is empty if an older version wrote the log entry. Raises an `ObjectNotFoundError`, a
-    `FormatError` for damage, and an `UnsupportedFormatError` for a newer format.
+    `sha256` is what its log entry says. Raises an `ObjectNotFoundError`, a `FormatError` for
+    damage, and an `UnsupportedFormatError` for an unknown format.
     """
     try:
         data = store.get(key)
@@ -146,21 +147,12 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
     check_count(stored.num_rows, what, MAX_FILES)
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     files: FileTable
-    if document["format"] == _SEGMENTED:
+    check_format(document, what)
+    if "files" in document:
         listed = stored.select(stored.column_names)
         files = SegmentedFiles(listed, _decode_schema(document["files"]), reader)
-    elif document["format"] == _ON_BASE:
-        files = _on_base(reader, document, StoredFiles(data, FILE_FIELDS))
-    elif document["format"] == _WHOLE:
-        files = StoredFiles(data, FILE_FIELDS)
     else:
-        raise UnsupportedFormatError(
-            Message(
-                f"{what} has format {document['format']}; this version reads formats up to "
-                f"{_SEGMENTED}. ",
-                Remedy("upgrade"),
-            )
-        )
+        files = StoredFiles(data, FILE_FIELDS)
     schema = _decode_schema(document["schema"])
     keys: list[str] = document["partition_keys"]
     values = {PARTITION_PREFIX + name for name in keys}
@@ -177,33 +169,16 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
         properties=document["properties"],
         index_digests={
-            index: digest_of_json(content)
-            for index, content in document.get("index_digests", {}).items()
+            index: digest_of_json(content) for index, content in document["index_digests"].items()
         },
         index_segments={
             name: tuple(segment_of_json(content, schema.field(name).type) for content in segments)
-            for name, segments in document.get("index_segments", {}).items()
+            for name, segments in document["index_segments"].items()
         },
-        next_file=document.get("next_file"),
+        next_file=document["next_file"],
+        others=others_of(document, _NAMES),
     )
     return with_field_types(snapshot)
-
-
-def _on_base(reader: SegmentReader, document: Mapping[str, Any], added: StoredFiles) -> pa.Table:
-    """The files of a snapshot that stores only changes to a whole one, its base."""
-    key, sha256 = document["base"]["key"], document["base"]["sha256"]
-    if not sha256:
-        raise ValueError("it does not say which base it builds on")
-    base = read_snapshot(reader.store, key, sha256)
-    if base.uuid != document["uuid"] or not isinstance(base.file_table, StoredFiles):
-        raise ValueError(f"it builds on {key}, which is no whole snapshot of its dataset")
-    stayed = np.delete(np.arange(base.file_table.num_rows), document["removed"])
-    if len(stayed) != base.file_table.num_rows - len(document["removed"]):
-        raise ValueError("files are removed twice")
-    kept = base.files.take(pa.array(stayed))
-    kept = kept.select([name for name in kept.column_names if name in added.column_names])
-    files = concat_files([kept, added.select(added.column_names)]).select(added.column_names)
-    return files.set_column(0, FILE_FIELDS[0], pa.array(np.arange(files.num_rows)))
 
 
 def _encode_schema(schema: pa.Schema) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +25,6 @@ from ktk_engine.store.trust import Trust, is_store_address, options_for
 from ktk_engine.types.identifier import Identifier, names_alike
 
 STORE_KEY = ".ktk/store.json"
-LAYOUT_VERSION = 1
 _IGNORED, _IGNORE_ALL = ".gitignore", b"# Data, not source.\n*\n"
 
 
@@ -117,7 +115,7 @@ class Warehouse:
                 return store
             probe(store)  # some servers ignore conditions and overwrite
         with suppress(ObjectExistsError):
-            store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
+            store.put_if_absent(STORE_KEY, b"{}")
         return store
 
     def drop_schema(self, name: str) -> None:

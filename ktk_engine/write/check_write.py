@@ -1,4 +1,4 @@
-"""Checks a write as far as that needs no rows: claim, layout, gate."""
+"""All checks of a write that need no rows: claim, layout, gate."""
 
 from __future__ import annotations
 

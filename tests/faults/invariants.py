@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ktk_engine.files.merge_segments import merged_pairs  # deep: pairs as they are stored
+from ktk_engine.files.compact_segments import sorted_pairs  # deep: pairs as they are stored
 from ktk_engine.format.index_file import VALUE  # deep: the stored column
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid  # deep: stamps by the byte
 from ktk_engine.maintain.cleanup import (  # deep: what killed writers left
@@ -171,7 +171,7 @@ def _verify_files(store: LocalStore, snapshot: Snapshot) -> None:
     for column, segments in snapshot.index_segments.items():
         named = {
             (pair[VALUE], labels[pair["file"]])
-            for pairs in merged_pairs(store, segments)
+            for pairs in sorted_pairs(store, segments)
             for pair in pairs.to_pylist()
             if pair["file"] in labels
         }
@@ -226,7 +226,7 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
             yield scope.published_key(uuid)
             entry = state.datasets[uuid].entry
             assert entry is not None
-            yield from entry.snapshots
+            yield entry.snapshot
             for column in snapshot.index_segments:
                 yield published_index_key(uuid, column, entry.commit)
 

@@ -125,4 +125,4 @@ def _needed(store: LocalStore) -> Iterator[str]:
             yield from snapshot.indices.values()
             entry = state.datasets[uuid].entry
             if entry is not None:
-                yield from entry.snapshots
+                yield entry.snapshot

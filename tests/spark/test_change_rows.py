@@ -68,8 +68,8 @@ def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
         seen.append(1)
         return find(*arguments)
 
-    find = module.find_reach
-    monkeypatch.setattr(module, "find_reach", meanwhile)
+    find = module.find_candidates
+    monkeypatch.setattr(module, "find_candidates", meanwhile)
     done = run(sql, store, "update an.t set v = -1 where P = 2 and v > 40")
     assert (len(seen), done.changes) == (2, RowChanges(0, 3))
     assert {i for i, v in content(sql).items() if v == -1} == {42, 47, 52}

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from ktk_engine.gate.gate import check_scope
-from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, commit
+from tests.support.changes import ChangeSet, DatasetChange, PendingCommit, check_scope, commit
 from tests.support.committed import (
     Snapshot,
     files_table,

@@ -14,6 +14,7 @@ from ktk_engine.catalog.view import (
     view_key,
 )
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.format.checksummed_json import render_checksummed
 from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments
 from ktk_engine.format.common_metadata import render_common_metadata
 from ktk_engine.format.dataset_key import (

@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 from ktk_engine.files import (
     build_index,
+    compact_segments,
     index_place,
     index_runs,
     index_segment_file,
-    merge_segments,
     task_values,
 )
 from ktk_engine.log.change import conflict
@@ -25,10 +25,10 @@ _INDICES = (
     (index_place, "_GROUPS_AT_ONCE", 1),
     (index_runs, "RUN_PAIRS", 7),
     (index_segment_file, "_ROW_GROUP", 3),
-    (merge_segments, "COMMIT_PAIRS", 40),
-    (merge_segments, "TIER_WIDTH", 2),
-    (merge_segments, "COMPACTED_PAIRS", 4),
-    (merge_segments, "_PAIRS_IN_MEMORY", 5),
+    (compact_segments, "COMMIT_PAIRS", 40),
+    (compact_segments, "TIER_WIDTH", 2),
+    (compact_segments, "COMPACTED_PAIRS", 4),
+    (compact_segments, "_PAIRS_IN_MEMORY", 5),
     (task_values, "REPORTED_PAIRS", 3),
     (build_index, "_FILES_AT_ONCE", 2),
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ktk_engine.files.data_file import has_nested, iter_row_groups
 from ktk_engine.format.file_digest import named_damage, verify_whole
-from ktk_engine.local.merge_run import MemoryBudget, MergeRun
+from ktk_engine.local.join_run import JoinRun, MemoryBudget
 from ktk_engine.local.task import TaskFile
 
 
@@ -23,7 +23,7 @@ class Cursor:
 
     def __init__(
         self,
-        run: MergeRun,
+        run: JoinRun,
         file: TaskFile,
         names: Sequence[str],
         groups: Sequence[int],

@@ -16,8 +16,8 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction, conjuncts
 from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.local.match import NOTHING, Positions, first_of_each, last_of_each
-from ktk_engine.local.merge_run import MemoryBudget
 from ktk_engine.local.read.stored_rows import Blocks, StoredRows
 from ktk_engine.local.take import take
 from ktk_engine.local.task import TaskDataset

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine.files.data_file import chunk_ranges
 from ktk_engine.format.file_digest import named_damage
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.task import TaskFile
 
 _Layout: TypeAlias = tuple[Hashable, ...]
@@ -37,7 +37,7 @@ class DecodedColumns:
     On a remote store nothing is kept, since bytes are fetched only once.
     """
 
-    def __init__(self, run: MergeRun, names: Collection[str] = ()) -> None:
+    def __init__(self, run: JoinRun, names: Collection[str] = ()) -> None:
         self._run = run
         self._names = frozenset(() if run.store.is_remote else names)
         self._found: dict[_Layout, _Column] = {}

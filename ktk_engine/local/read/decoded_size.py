@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.files.data_file import iter_row_groups
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.read.stored_rows import RowGroups, in_containers
 from ktk_engine.local.task import TaskDataset, TaskFile, is_fixed, row_width
 
@@ -24,7 +24,7 @@ _SAMPLE_ROWS, _SAMPLE_BYTES = 1_024, 32 << 20
 _OFFSET_BYTES = 4
 
 
-def decoded_width(run: MergeRun, item: TaskDataset) -> int:
+def decoded_width(run: JoinRun, item: TaskDataset) -> int:
     """Approximate bytes per row of a dataset in memory, estimated from its largest file."""
     variable = pa.schema([field for field in item.schema if not is_fixed(field.type)])
     few = sum(file.rows for file in item.files) < _LEAST_ROWS
@@ -46,7 +46,7 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
     return width
 
 
-def _has_long_values(run: MergeRun, item: TaskDataset) -> bool:
+def _has_long_values(run: JoinRun, item: TaskDataset) -> bool:
     """Whether a few rows may take much: any value may be as long as its file."""
     for file in item.files:
         metadata, _ = run.footer(file)
@@ -81,7 +81,7 @@ def _column_of(path: str, names: Collection[str]) -> str | None:
 
 
 def _sampled_width(
-    run: MergeRun, item: TaskDataset, file: TaskFile, field: pa.Field, dictionary: int
+    run: JoinRun, item: TaskDataset, file: TaskFile, field: pa.Field, dictionary: int
 ) -> int:
     """Bytes per row in the first rows of a column; sampled once for dictionaries of like size."""
     name = f"width of {item.dataset}.{field.name}, {dictionary.bit_length()} bits of bytes"
@@ -90,7 +90,7 @@ def _sampled_width(
     return run.shared(name, lambda: _width_of_first_rows(run, file, field, count))
 
 
-def _width_of_first_rows(run: MergeRun, file: TaskFile, field: pa.Field, count: int) -> int:
+def _width_of_first_rows(run: JoinRun, file: TaskFile, field: pa.Field, count: int) -> int:
     metadata, _ = run.footer(file)
     rows = iter_row_groups(
         run.store, file.key, metadata, [field.name], [0], count,

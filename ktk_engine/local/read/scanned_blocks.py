@@ -9,8 +9,8 @@ from itertools import accumulate
 import pyarrow as pa
 
 from ktk_engine.files.data_file import iter_row_groups
+from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.match import is_ascending
-from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.read.stored_rows import Blocks, RowGroups, in_containers
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.local.take import take
@@ -27,7 +27,7 @@ class ScannedBlocks:
 
 
 def scan_blocks(
-    run: MergeRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
+    run: JoinRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
 ) -> ScannedBlocks:
     """Read the dimension columns of a file once, in blocks of at most `block_rows` rows.
 
@@ -56,7 +56,7 @@ def _one(cells: Sequence[pa.Table]) -> pa.Table:
 
 
 def _cells(
-    run: MergeRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
+    run: JoinRun, groups: Blocks, dimensions: pa.Schema, block_rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """The number of rows and the cells of each block of a file."""
     file = groups.file

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, FalseCondition, conjuncts
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.ranges import cell_starts
 from ktk_engine.local.read.cursor import Cursor
 from ktk_engine.local.read.scanned_blocks import ScannedBlocks
@@ -60,7 +60,7 @@ class FileWindows:
             return np.zeros(count, np.int64)  # a single block is read once and kept
         return (self.rows_of_gaps(count) > 0).astype(np.int64)
 
-    def cursor(self, run: MergeRun, names: Sequence[str]) -> Cursor:
+    def cursor(self, run: JoinRun, names: Sequence[str]) -> Cursor:
         """The cursor for some columns, opened once."""
         key, groups = tuple(names), self.scanned.groups
         if key not in self._cursors:
@@ -87,7 +87,7 @@ def place(scanned: ScannedBlocks, cuts: pa.Table) -> FileWindows:
     return FileWindows(scanned, first, np.maximum.accumulate(last))
 
 
-def rows_of(run: MergeRun, file: TaskFile, block_rows: int) -> FileWindows:
+def rows_of(run: JoinRun, file: TaskFile, block_rows: int) -> FileWindows:
     """Cut all rows of a file into blocks, one per gap, where nothing is compared."""
     counts = row_counts(run, file)
     starts = (*range(0, sum(counts), block_rows), sum(counts))
@@ -123,7 +123,7 @@ class SliceRows(StoredRows):
 
     def __init__(
         self,
-        run: MergeRun,
+        run: JoinRun,
         windows: Mapping[str, FileWindows],
         gaps: range,
         keeps_alignment: bool = False,

@@ -21,7 +21,7 @@ from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.files.read_rows import misfit
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.read.decoded_columns import DecodedColumns
 from ktk_engine.local.task import TaskDataset, TaskFile
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
@@ -46,7 +46,7 @@ class Blocks:
 class StoredRows(ABC):
     """Gives the stored rows of a task."""
 
-    def __init__(self, run: MergeRun, keeps_alignment: bool) -> None:
+    def __init__(self, run: JoinRun, keeps_alignment: bool) -> None:
         self.run, self.keeps_alignment = run, keeps_alignment
 
     @abstractmethod
@@ -81,7 +81,7 @@ class StoredRows(ABC):
 class RowGroups(StoredRows):
     """Blocks that are row groups."""
 
-    def __init__(self, run: MergeRun, shared: Collection[str] = ()) -> None:
+    def __init__(self, run: JoinRun, shared: Collection[str] = ()) -> None:
         super().__init__(run, keeps_alignment=True)
         self._decoded = DecodedColumns(run, shared)
 
@@ -141,7 +141,7 @@ class RowGroups(StoredRows):
         return pa.table({**known, **{name: table[name] for name in left}})
 
 
-def row_counts(run: MergeRun, file: TaskFile) -> list[int]:
+def row_counts(run: JoinRun, file: TaskFile) -> list[int]:
     """Number of rows of each row group of a file."""
     run.check()
     metadata, _ = run.footer(file)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from ktk_engine.conditions.parse import check_readable
 from ktk_engine.errors import ConditionError, LocalEngineError
-from ktk_engine.local.merge_run import arrow_limits
+from ktk_engine.local.join_run import arrow_limits
 from ktk_engine.local.sql.expressions import (
     COMPARISONS,
     from_of,

@@ -49,7 +49,7 @@ class ChangeSet:
     history: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()  # keys that a clean-up is about to delete
     tags: Mapping[str, int | None] = field(default_factory=dict)  # None takes the name back
-    exact: bool = False  # any commit in between is a conflict
+    requires_base: bool = False  # any commit in between is a conflict
     # what the changes were computed from, which others must not have changed
     reads: Reads = NOTHING_READ
 

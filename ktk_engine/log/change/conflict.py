@@ -112,7 +112,7 @@ def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
             f"Version {winner.version} of the log tags a version as {', '.join(new_tags)}, which "
             "this clean-up was perhaps going to delete. Nothing was deleted. Run it again."
         )
-    needed = frozenset[str]().union(*(item.snapshots for item in winner.datasets.values()))
+    needed = frozenset(item.snapshot for item in winner.datasets.values())
     lost = needed.intersection(deleted)
     if lost:
         raise CommitConflictError(

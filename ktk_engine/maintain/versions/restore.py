@@ -108,5 +108,5 @@ def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
             )
         return snapshot if base is None else snapshot.published_like(base)
 
-    builder = None if existed else builder_at(plan.state.store, plan.state.scope, uuid, entry)
+    builder = None if existed else builder_at(entry)
     return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)

@@ -78,7 +78,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     _check_name(state, uuid, entry)
     if state.scope.cube:
         check_scope({**state.snapshots(), uuid: snapshot})
-    builder = builder_at(store, state.scope, uuid, entry)
+    builder = builder_at(entry)
     return Undrop(state, uuid, version, entry, snapshot, builder)
 
 

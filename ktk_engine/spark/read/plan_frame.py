@@ -23,7 +23,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.answer import LocalEngine, plan_schema
-from ktk_engine.local.rereading import bytes_read
+from ktk_engine.local.read_amplification import bytes_read
 from ktk_engine.local.task import Task, row_width
 from ktk_engine.local.tasks import tasks
 from ktk_engine.plan.plan import Plan

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ktk_engine.errors import ObjectNotFoundError
-from ktk_engine.local.merge import merge
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
+from ktk_engine.local.join_task import join_task
 from ktk_engine.local.task import Task
 from ktk_engine.messages import Message
 from ktk_engine.spark.arrow_types import arrow_schema, cast_for_spark, spark_schema
@@ -81,9 +81,9 @@ def run_group(
     store: ObjectStore, tasks: Sequence[Task], target: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of some tasks in order, in Spark's types."""
-    run = MergeRun(store, _NO_LIMIT)
+    run = JoinRun(store, _NO_LIMIT)
     for task in tasks:
-        for batch in merge(run, task):
+        for batch in join_task(run, task):
             yield for_spark(batch, target)
 
 

@@ -13,7 +13,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.client.connect import lost_session
 from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
-from ktk_engine.spark.session.unfit_workers import unfit_workers
+from ktk_engine.spark.session.worker_mismatch import worker_mismatch
 
 # The last line of a traceback in a Python worker, and the rest of a longer message.
 _OURS = re.compile(
@@ -62,7 +62,7 @@ def worker_error(text: str) -> KtkError | None:
     """
     found = _OURS.findall(text)
     if not found:
-        unfit = unfit_workers(text)
+        unfit = worker_mismatch(text)
         return SessionError(unfit) if unfit else None
     name, message = found[-1]
     kind = getattr(errors, name, None)

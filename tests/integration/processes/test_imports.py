@@ -93,7 +93,7 @@ def test_nothing_of_pyspark_is_imported():
 MODULES = (
     "ktk_engine.files.file_writer",
     "ktk_engine.files.read_rows",
-    "ktk_engine.local.merge",
+    "ktk_engine.local.join_task",
     "ktk_engine.spark.read.task_frame",
     "ktk_engine.spark.session.worker_garbage",
     "ktk_engine.spark.session.worker_packages",

@@ -14,10 +14,10 @@ from ktk_engine.conditions.condition import Comparison  # deep: what is looked u
 from ktk_engine.conditions.evaluate import evaluate  # deep: what is looked up
 from ktk_engine.conditions.parse import parse_condition  # deep: what is looked up
 from ktk_engine.errors import FormatError
+from ktk_engine.files.compact_segments import compact_segments, in_tiers, sorted_pairs
 from ktk_engine.files.index_cache import IndexCache
 from ktk_engine.files.index_lookup import look_up
 from ktk_engine.files.index_place import IndexPlace
-from ktk_engine.files.merge_segments import in_tiers, merge, merged_pairs
 from ktk_engine.snapshot.index_segment import segment_of_json  # deep: what is looked up
 from ktk_engine.snapshot.snapshot import Snapshot, files_table  # deep: what is looked up
 from tests.support.tiny_bounds import tiny_indices
@@ -86,7 +86,7 @@ def snapshot(schema, segments, count):
 def test_every_pair_comes_back_in_order(store, name):
     segments, expected, schema = indexed(store, VALUES[name])
     wanted = sorted((repr(v + 0.0 if name == "float" else v), n) for n, vs in expected for v in vs)
-    tables = [found.select(["value", "file"]) for found in merged_pairs(store, segments)]
+    tables = [found.select(["value", "file"]) for found in sorted_pairs(store, segments)]
     found = pa.concat_tables(tables).to_pylist() if tables else []
     assert sorted((repr(pair["value"]), pair["file"]) for pair in found) == wanted
     if tables and "nan" not in name:
@@ -137,7 +137,7 @@ def test_a_merge_never_divides_the_pairs_of_a_value(store):
     for first in range(0, 60, 10):
         parts = [(pa.array(np.unique(random.integers(0, 6, 4))), n, f"f{n}") for n in range(10)]
         segments += [item.moved(first) for item in own.segments(pa.int64(), parts)]
-    merged = merge(store, own.new_key, segments, at_most=4)
+    merged = compact_segments(store, own.new_key, segments, at_most=4)
     bounds = [(item.low.as_py(), item.high.as_py()) for item in merged]
     assert len(merged) > 2
     assert all(a[1] < b[0] for a, b in itertools.pairwise(bounds))
@@ -148,9 +148,9 @@ def test_a_merge_drops_pairs_of_files_that_are_gone(store):
     own = place(store)
     segments = own.segments(pa.int64(), [(pa.array([1, 2]), n, f"f{n}") for n in range(6)])
     alive = np.array([False, True, False, False, True, False])
-    merged = merge(store, own.new_key, segments, alive=alive)
+    merged = compact_segments(store, own.new_key, segments, alive=alive)
     assert [item.pairs for item in merged] == [4]
-    assert merge(store, own.new_key, segments, alive=np.zeros(6, bool)) == ()
+    assert compact_segments(store, own.new_key, segments, alive=np.zeros(6, bool)) == ()
 
 
 def test_tiers_stay_few_and_small_merges_are_bounded(store):
@@ -160,7 +160,7 @@ def test_tiers_stay_few_and_small_merges_are_bounded(store):
         segments = in_tiers(store, own.new_key, (*segments, *(a.moved(number) for a in added)))
     assert len(segments) < 12
     assert sum(item.pairs for item in segments) == 120
-    numbers = {n for t in merged_pairs(store, segments) for n in t["file"].to_pylist()}
+    numbers = {n for t in sorted_pairs(store, segments) for n in t["file"].to_pylist()}
     assert numbers == set(range(60))
 
 

@@ -127,7 +127,7 @@ def test_slices_compare_no_cell(store, where, rows):
     write(store, "a", pa.table({**keys, "a": numbers}), 64)
     write(store, "b", pa.table({**keys, "b": numbers}), 400)
     plan = plan_of(store, ["v", "a", "b"], where)
-    with slices(16), patch("ktk_engine.local.merged_rows.match", side_effect=AssertionError):
+    with slices(16), patch("ktk_engine.local.join_sorted.match", side_effect=AssertionError):
         parts = list(LocalEngine(store, FooterCache()).batches(plan))
     found = pa.Table.from_batches(parts)
     assert len(parts) > 1 or rows < 16

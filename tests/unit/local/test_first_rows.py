@@ -11,7 +11,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import LocalEngineError, QueryError
-from ktk_engine.local.merge_run import MemoryBudget
+from ktk_engine.local.join_run import MemoryBudget
 from tests.support.changes import WriteRequest, build
 from tests.support.dataset_builder import write_plain
 from tests.support.queries import read_row_groups

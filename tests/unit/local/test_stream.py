@@ -12,8 +12,8 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import FormatError, LocalEngineError
 from ktk_engine.local.answer import LocalEngine
-from ktk_engine.local.merge import merge
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
+from ktk_engine.local.join_task import join_task
 from ktk_engine.local.read.cursor import Cursor
 from ktk_engine.local.read.decoded_size import decoded_width
 from ktk_engine.local.stream import stream
@@ -56,7 +56,7 @@ def plan_of(store, columns=None, where=None):
 
 def pieces_of(store, limit=LARGE, **question):
     found = tasks(store, FooterCache(), plan_of(store, **question))
-    return [table for task in found for table in stream(MergeRun(store, limit), task)]
+    return [table for task in found for table in stream(JoinRun(store, limit), task)]
 
 
 def rows_of(pieces):
@@ -142,7 +142,7 @@ def test_without_the_leading_dimension_rows_stay_together(store):
     assert query.to_arrow(engine="local")["B"].to_pylist() == list(range(100))
     (task,) = tasks(store, FooterCache(), query.plan)
     with pytest.raises(LocalEngineError, match="leaves out the leading dimension"):
-        list(stream(MergeRun(store, 5_000), task))
+        list(stream(JoinRun(store, 5_000), task))
 
 
 def test_too_many_files_of_the_same_cells(store, monkeypatch):
@@ -227,10 +227,10 @@ def test_slices_become_smaller_where_texts_become_longer(store):
 
 
 def test_batches_are_cut_by_bytes(store, monkeypatch):
-    monkeypatch.setattr("ktk_engine.local.merge.BATCH_BYTES", 1_000)
+    monkeypatch.setattr("ktk_engine.local.join_task.BATCH_BYTES", 1_000)
     write_cube(store, seed=[numbers("v").append_column("t", pa.array(["x" * 90] * N))])
     (task,) = tasks(store, FooterCache(), plan_of(store))
-    batches = list(merge(MergeRun(store, LARGE), task))
+    batches = list(join_task(JoinRun(store, LARGE), task))
     assert max(batch.num_rows for batch in batches) <= 10
     assert sum(batch.num_rows for batch in batches) == N
 
@@ -242,7 +242,7 @@ def test_widths_of_texts_that_a_dictionary_hides(store, monkeypatch):
         table = table.append_column(name, pa.array(values))
     write_cube(store, seed=[table])
     (task,) = tasks(store, FooterCache(), plan_of(store))
-    run = MergeRun(store, LARGE)
+    run = JoinRun(store, LARGE)
     assert decoded_width(run, task.datasets[0]) == 16 + 3 * 32  # so few that it does not matter
     monkeypatch.setattr("ktk_engine.local.read.decoded_size._LEAST_ROWS", 1)
     assert 16 + 5 + 504 + 304 <= decoded_width(run, task.datasets[0]) < 16 + 10 + 530 + 330
@@ -251,8 +251,8 @@ def test_widths_of_texts_that_a_dictionary_hides(store, monkeypatch):
 def test_cancelled_between_slices(store):
     write_cube(store, seed=[numbers("v")])
     (task,) = tasks(store, FooterCache(), plan_of(store))
-    run = MergeRun(store, LARGE)
-    batches = merge(run, task)
+    run = JoinRun(store, LARGE)
+    batches = join_task(run, task)
     next(batches)
     run.cancelled.set()
     with pytest.raises(CancelledError):
@@ -280,7 +280,7 @@ def cursor(store):
     (key,) = [info.key for info in store.list() if info.key.endswith(".parquet")]
     file = TaskFile(key, None, {}, 100)
     cells = [*range(20), *range(40, 60), *range(80, 100)]
-    return Cursor(MergeRun(store, LARGE), file, ["L"], [0, 2, 4], 7), cells
+    return Cursor(JoinRun(store, LARGE), file, ["L"], [0, 2, 4], 7), cells
 
 
 def test_a_cursor_gives_any_ranges(cursor):
@@ -355,7 +355,7 @@ def test_a_plain_table_is_read_in_pieces_of_bytes(store):
     write_plain(store, "t", rows, row_group_rows=N)
     plan = Store.of(store).table("t").query(where="n >= 10").plan
     (task,) = tasks(store, FooterCache(), plan)
-    pieces = list(stream(MergeRun(store, LARGE), task))
+    pieces = list(stream(JoinRun(store, LARGE), task))
     assert pa.concat_tables(pieces).sort_by("n").equals(rows.slice(10).select(task.columns))
     assert max(piece.nbytes for piece in pieces) < 8_000 < rows.nbytes
 

@@ -81,10 +81,10 @@ def test_tags_and_keys_that_go_are_in_the_entry(store, state):
 
 
 @pytest.mark.parametrize("ask", ["commit", "checked"])
-def test_exact_refuses_any_commit_in_between(store, state, ask):
+def test_a_required_base_refuses_any_commit_in_between(store, state, ask):
     with pytest.raises(CommitConflictError, match="came first"), begun(state) as own:
         own.change(kept())
-        own.exact()
+        own.require_base()
         comment_on(store, "t", Comments("a"))
         getattr(own, ask)()
 

@@ -216,19 +216,6 @@ def test_a_write_beside_it_is_no_conflict(grown):
     assert rows(grown) == [6] and rows(grown, "b") == [5]
 
 
-def test_a_store_without_tags_stays_readable_for_older_versions(grown):
-    def format_of(version):
-        return json.loads(grown.get(PLAIN.entry_key(version)))["format"]
-
-    assert format_of(3) < 4
-    tag_version(grown, "plain", "q1", 1)
-    build_table(grown, table=number(4))
-    delete_tag(grown, "plain", "q1")
-    build_table(grown, table=number(4))
-    assert [format_of(version) for version in (4, 5, 6)] == [4, 4, 4]
-    assert format_of(7) == format_of(3)
-
-
 def test_it_is_one_commit_that_changes_nothing_else(grown):
     before = keys(grown)
     tag_version(grown, "plain", "q1", 1)

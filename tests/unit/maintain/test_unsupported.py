@@ -5,31 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import ForeignWriterError, KtkError, UnsupportedFormatError
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.remove import plan_removal, remove
-from tests.support.changes import Retention, run_cleanup, undrop
-from tests.support.committed import cube_scope, resolve, scope_of
+from tests.support.changes import DatasetChange, Retention, run_cleanup, undrop
+from tests.support.committed import cube_scope, read_snapshot, resolve, scope_of
 from tests.support.dataset_builder import (
     NYC,
     append_ours,
     build_nyc,
     build_table,
+    commit_change,
     foreign_document,
     weather,
     write_plain,
     write_plain_nyc,
 )
-from tests.support.documents import document_key, render_document
+from tests.support.documents import (
+    ViewDocument,
+    document_key,
+    parse_view,
+    render_document,
+    render_view,
+)
 from tests.support.stores import grow_old, tree
 
-NOTHING = Retention(timedelta(0), 1)
+PLAIN, NOTHING = scope_of("plain"), Retention(timedelta(0), 1)
 ROWS = pa.table({"a": [1, 2]})
 BLAME = re.compile(r"damaged|\.drop\(|backup|drop the dataset|rebuild", re.IGNORECASE)
 
@@ -180,8 +189,19 @@ def with_new_checksum(data, **changes):
     return b'{\n "sha256": "' + digest + b'",' + body[1:]
 
 
-@pytest.mark.parametrize("change", [{"format": 99}, {"format": 99, "datasets": 3, "parent": None}])
-def test_a_log_entry_of_a_later_release_is_not_called_damaged(store, ktk, change):
+BEFORE = r"format 6, which only versions before the first release wrote"
+LATER = r"format 99.*Upgrade"
+NEEDS = r"does not know: branches.*Upgrade"
+UNKNOWN = [
+    ({"format": 6}, BEFORE),
+    ({"format": 99}, LATER),
+    ({"format": 99, "datasets": 3, "parent": None}, LATER),
+    ({"needs": ["branches"]}, NEEDS),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), UNKNOWN)
+def test_a_log_entry_of_another_release_is_not_called_damaged(store, ktk, change, why):
     build_table(store)
     append_ours(store)
     key = scope_of("plain").entry_key(2)
@@ -191,11 +211,50 @@ def test_a_log_entry_of_a_later_release_is_not_called_damaged(store, ktk, change
     for command in ("query", "info", "check", "history", "cleanup --delete", "remove --yes"):
         name, *options = command.split()
         said = ktk(name, "plain", *options, code=1).output
-        assert "format 99" in said and "Upgrade" in said, (command, said)
+        assert re.search(why, " ".join(said.split())), (command, said)
         assert not BLAME.search(said), (command, said)
     assert tree(store.root) == before
-    with pytest.raises(UnsupportedFormatError, match="format 99"):
+    with pytest.raises(UnsupportedFormatError, match=why):
         append_ours(store)
+
+
+@pytest.mark.parametrize(("change", "why"), UNKNOWN)
+def test_nor_a_view_or_a_snapshot(store, change, why):
+    data = with_new_checksum(render_view(ViewDocument("v", "view", sql="select 1")), **change)
+    with pytest.raises(UnsupportedFormatError, match=why):
+        parse_view(data, "v.json")
+    build_table(store)
+    key = resolve(store, PLAIN).datasets["plain"].entry.snapshot
+    table = pq.ParquetFile(store.root / key).read()
+    document = json.loads(table.schema.metadata[b"ktk"]) | change
+    path = store.root / "other.parquet"
+    pq.write_table(table.replace_schema_metadata({"ktk": json.dumps(document)}), path)
+    with pytest.raises(UnsupportedFormatError, match=why):
+        read_snapshot(store, "other.parquet")
+
+
+@pytest.mark.parametrize("grow", [append_ours, build_table])
+def test_what_later_releases_say_is_kept(store, grow):
+    build_table(store)
+    later = {"branches": {"main": 1}}
+
+    def noted(base, attempt):
+        return replace(base, others=later)
+
+    commit_change(store, lambda _: DatasetChange("plain", "properties", noted, frozenset()))
+    key, before = PLAIN.entry_key(2), json.loads(store.get(PLAIN.entry_key(2)))
+    before["datasets"]["plain"] |= later
+    store.put(key, with_new_checksum(store.get(key), datasets=before["datasets"], **later))
+    grow(store)
+    after = json.loads(store.get(PLAIN.entry_key(3)))
+    assert after["branches"] == after["datasets"]["plain"]["branches"] == later["branches"]
+    state = resolve(store, PLAIN)
+    assert (state.head.others, state.snapshot("plain").others) == (later, later)
+
+
+def test_what_later_releases_say_of_a_view_is_kept():
+    view = ViewDocument("v", "view", sql="select 1", others={"branches": 1})
+    assert parse_view(render_view(view), "v.json") == view
 
 
 def test_one_before_the_newest_neither(store, ktk):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +13,6 @@ from threading import Barrier
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,10 +20,9 @@ from hypothesis import strategies as st
 from ktk_engine import Store
 from ktk_engine.conditions.condition import And, Comparison, IsIn, IsNull, Not, Or
 from ktk_engine.errors import CommitConflictError, FormatError, VersionGoneError
-from ktk_engine.log import entry as entry_module  # deep: the formats that a version knows
 from ktk_engine.maintain import cleanup  # deep: a clean-up that was planned before
 from ktk_engine.maintain.check_log import check_log  # deep: finds lost segments
-from ktk_engine.snapshot import store_segments, stored_snapshot
+from ktk_engine.snapshot import store_segments
 from ktk_engine.snapshot.file_segments import SegmentedFiles
 from ktk_engine.snapshot.snapshot import (
     Snapshot,
@@ -274,24 +270,16 @@ def _entries(store):
     return [entry.datasets["plain"] for entry, _ in read_entries(store, PLAIN, 0)]
 
 
-def _formats(store):
-    found = [json.loads((store.root / PLAIN.entry_key(n + 1)).read_bytes())["format"]
-             for n in range(resolve(store, PLAIN).version)]  # fmt: skip
-    return found
-
-
 def _stored(store):
     return {key for key in keys(store, PLAIN.folder) if "/snapshots/" in key}
 
 
-def test_only_entries_that_need_it_have_the_newer_format(store, grown):
+def test_large_tables_of_files_are_in_segments(store, grown):
     snapshot = resolve(store, PLAIN).snapshot("plain")
     assert snapshot.files["partition.p"].to_pylist() == list(range(6))
     assert snapshot.files["position"].to_pylist() == list(range(6))
     assert snapshot.rows == 6
-    assert _formats(store) == [5, 5, 5]
     grown.commit_rebuild(_rows([1, 2]))
-    assert _formats(store) == [5, 5, 5, 2]
     assert resolve(store, PLAIN).snapshot("plain").rows == 2
     assert _entries(store)[-1].segments == 0
 
@@ -301,7 +289,6 @@ def test_small_datasets_are_written_whole(store):
     builder.commit_rebuild(_rows(range(4)))
     builder.commit_append(_rows([4]))
     assert [entry.segments for entry in _entries(store)] == [0, 0]
-    assert _formats(store) == [2, 2]
 
 
 def test_every_version_can_be_read(store, grown):
@@ -429,48 +416,6 @@ def test_compacting_lists_the_files_anew(store, grown, monkeypatch):
     assert not found.is_needed
     narrow = after.narrowed([Comparison("p", "=", pa.scalar(4, pa.int64()))])
     assert len(narrow.segments) == 1
-
-
-def test_older_versions_ask_for_an_upgrade(store, grown, monkeypatch):
-    key = _entries(store)[-1].snapshot
-    monkeypatch.setattr(stored_snapshot, "_SEGMENTED", 4)
-    with pytest.raises(FormatError, match="Upgrade ktk-engine"):
-        read_snapshot(store, key)
-    monkeypatch.setattr(entry_module, "_FORMATS", (1, 2))
-    with pytest.raises(FormatError, match="Upgrade ktk-engine"):
-        resolve(store, PLAIN)
-
-
-def _as_earlier_versions_wrote(store, key, base, sha256, removed, added):
-    """Store a snapshot that says what changed since a whole one."""
-    table = pq.ParquetFile(store.root / base).read()
-    document = json.loads(table.schema.metadata[b"ktk"])
-    document |= {"format": 2, "base": {"key": base, "sha256": sha256}, "removed": removed}
-    (store.root / key).parent.mkdir(exist_ok=True)
-    pq.write_table(added.replace_schema_metadata({"ktk": json.dumps(document)}), store.root / key)
-
-
-def test_reads_what_earlier_versions_wrote(tmp_path):
-    store = LocalStore(tmp_path)
-    whole = Snapshot("d", SCHEMA, ("p",), _files(range(4)))
-    _, sha256, _ = write_snapshot(store, lambda _: "a.parquet", whole)
-    more = _files([7, 8], ("min.a", "min.b"))
-    _as_earlier_versions_wrote(store, "b.parquet", "a.parquet", sha256, [1, 2], more)
-    found = read_snapshot(store, "b.parquet")
-    assert found.labels == ["p=0/x0", "p=3/x3", "p=2/x7", "p=3/x8"]
-    assert found.files["position"].to_pylist() == [0, 1, 2, 3]
-    assert found.files["min.b"].to_pylist() == [None, None, 7, 8]
-    assert found.next_number == 4
-    with pytest.raises(FormatError, match="no whole snapshot of its dataset"):
-        sha = hashlib.sha256((store.root / "b.parquet").read_bytes()).hexdigest()
-        _as_earlier_versions_wrote(store, "c.parquet", "b.parquet", sha, [], more)
-        read_snapshot(store, "c.parquet")
-    with pytest.raises(FormatError, match="which base"):
-        _as_earlier_versions_wrote(store, "c.parquet", "a.parquet", "", [], more)
-        read_snapshot(store, "c.parquet")
-    with pytest.raises(FormatError, match="removed twice"):
-        _as_earlier_versions_wrote(store, "c.parquet", "a.parquet", sha256, [1, 1], more)
-        read_snapshot(store, "c.parquet")
 
 
 def test_what_users_write_adds_to_the_segments_that_are_there(store, tiny, monkeypatch):

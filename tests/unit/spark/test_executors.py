@@ -9,7 +9,7 @@ import pytest
 
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session import executors, worker_packages
-from ktk_engine.spark.session.unfit_workers import unfit_workers
+from ktk_engine.spark.session.worker_mismatch import worker_mismatch
 
 
 def test_the_same_files_have_the_same_name():
@@ -76,5 +76,5 @@ def test_a_package_that_is_missing(monkeypatch):
     ],
 )
 def test_why_workers_did_not_start(text, said):
-    assert said in unfit_workers(f"Job aborted.\n{text}\nmore")
-    assert bool(said) == bool(unfit_workers(text))
+    assert said in worker_mismatch(f"Job aborted.\n{text}\nmore")
+    assert bool(said) == bool(worker_mismatch(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from tests.support.committed import (
     builder_of,
     by_name,
     cube_scope,
-    digest,
     find_relation,
     list_relations,
     read_history,
@@ -120,37 +118,6 @@ def test_the_log_says_who_builds_and_under_which_name(store):
     build(store, ROWS, cube_target(relation="d"))
     with pytest.raises(ConsistencyError, match=r"name d stands for several relations: c\+\+d, e"):
         find_relation(by_name(list_relations(store)), "d")
-
-
-def test_entries_of_older_versions_are_read(store):
-    """They know neither node nor name; the history of the last write tells the node."""
-    history = {"node": "model.q.mine"}
-    build(store, ROWS, cube_target(owner=None), history=history)
-    build(store, ROWS, cube_target(owner=None), history=history, mode="append")
-    build(
-        store,
-        ROWS,
-        cube_target(owner=None),
-        history={"node": "SQL statement"},
-        mode="append",
-    )
-    comment_on(store, "c++d", Comments("text"), {"node": "model.q.another"})
-    scope = cube_scope("c")
-    parent = ""
-    for version in range(1, 5):
-        path = store.root / scope.entry_key(version)
-        entry = json.loads(path.read_text())
-        for item in entry["datasets"].values():
-            for name in ("relation", "node", "project", "snapshot_sha256"):
-                del item[name]
-        del entry["sha256"]
-        entry["format"], entry["parent"]["sha256"] = 1, parent
-        path.chmod(0o640)
-        path.write_text(json.dumps(entry))
-        parent = digest(path.read_bytes())
-    assert builder_of(resolve(store, scope), "c++d") == DbtNode("model.q.mine", "q")
-    build(store, ROWS, cube_target(owner=None), mode="append")
-    assert builder_of(resolve(store, scope), "c++d") == DbtNode("model.q.mine", "q")
 
 
 @pytest.mark.parametrize(

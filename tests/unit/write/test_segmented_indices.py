@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -294,13 +293,6 @@ def test_what_is_said_of_segments(store, monkeypatch):
     assert any("the index on a has" in what for what in said)
     (index,) = make_report(store, "t").indices
     assert (index.values, index.mean, index.largest) == (11, 1, 1)
-
-
-def test_earlier_versions_refuse_what_they_do_not_know(store):
-    build(store, rows(None), TABLE)
-    assert snapshot_of(store, "t").index_segments == {"a": ()}
-    entry = json.loads(store.get(scope_of("t").entry_key(1)))
-    assert entry["format"] == 5
 
 
 def meanwhile(store, action):

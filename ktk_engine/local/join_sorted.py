@@ -23,9 +23,9 @@ from ktk_engine.conditions.condition import (
     TrueCondition,
     conjunction,
 )
+from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.local.joined_rows import JoinedRows, joined_seed
 from ktk_engine.local.match import first_of_each, match
-from ktk_engine.local.merge_run import MemoryBudget
 from ktk_engine.local.read.aligned_rows import aligned_rows
 from ktk_engine.local.read.dataset_rows import (
     DatasetRows,
@@ -40,15 +40,15 @@ from ktk_engine.local.task import Task, TaskDataset
 _FEW_CELLS = 1_000
 
 
-def merged_rows(source: StoredRows, budget: MemoryBudget, task: Task) -> pa.Table:
+def join_sorted(source: StoredRows, budget: MemoryBudget, task: Task) -> pa.Table:
     """Give all rows of a task at once, in the stored order of the seed dataset.
 
     Columns with more than 2 GB of text may have Arrow's large types.
     """
-    return _Merge(source, budget, task).table()
+    return _Join(source, budget, task).table()
 
 
-class _Merge:
+class _Join:
     """The work on one task."""
 
     def __init__(self, source: StoredRows, budget: MemoryBudget, task: Task) -> None:

@@ -27,7 +27,7 @@ from ktk_engine.store.interface import ObjectStore
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# Limits of the pairs that one commit merges, and of the segments of a tier.
+# Limits of the pairs that one commit compacts, and of the segments of a tier.
 COMMIT_PAIRS, TIER_WIDTH = 500_000, 8
 # Pairs in a segment that `compact` writes.
 COMPACTED_PAIRS = 4_000_000
@@ -40,12 +40,13 @@ def in_tiers(
     """Merge segments of overfull tiers, up to the limit of one commit; the pairs stay the same."""
     groups = _grouped(segments)
     return tuple(
-        group[0] if len(group) == 1 else merge(store, new_key, group)[0] for group in groups
+        group[0] if len(group) == 1 else compact_segments(store, new_key, group)[0]
+        for group in groups
     )
 
 
 def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
-    """The groups of segments to merge."""
+    """The groups of segments to compact."""
     groups = [[item] for item in segments]
     tier, left = 0, COMMIT_PAIRS
     while any(_tier(group) >= tier for group in groups):
@@ -53,7 +54,7 @@ def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
         chosen: list[list[IndexSegment]] = []
         if len(same) > TIER_WIDTH:
             for group in same:
-                # A group that was merged into this tier above is written once, with all others.
+                # A group that was compacted into this tier above is written once, with all others.
                 cost = pairs_of(group) if len(group) == 1 else 0
                 if cost > left:
                     break
@@ -71,7 +72,7 @@ def _tier(group: Sequence[IndexSegment]) -> int:
     return (max(pairs_of(group), 1).bit_length() - 1) // 3
 
 
-def merge(
+def compact_segments(
     store: ObjectStore,
     new_key: Callable[[], str],
     segments: Sequence[IndexSegment],
@@ -88,7 +89,7 @@ def merge(
     writer: SegmentWriter | None = None
     last: pa.Scalar | None = None
     try:
-        for pairs in merged_pairs(store, segments, alive):
+        for pairs in sorted_pairs(store, segments, alive):
             while pairs.num_rows:
                 if writer is not None and at_most is not None and writer.pairs >= at_most:
                     same = _count_equal(pairs[VALUE], last)
@@ -125,7 +126,7 @@ def _count_equal(values: pa.ChunkedArray, value: pa.Scalar | None) -> int:
     return int(pc.sum(equal, min_count=0).as_py())
 
 
-def merged_pairs(
+def sorted_pairs(
     store: ObjectStore,
     segments: Sequence[IndexSegment],
     alive: npt.NDArray[np.bool_] | None = None,

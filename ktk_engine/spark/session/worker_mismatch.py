@@ -17,7 +17,7 @@ _LIBRARY = re.compile(r"/python(\d+)\.(\d+)/")
 _SETTING = "`spark.pyspark.python` in the profile's server_side_parameters"
 
 
-def unfit_workers(text: str) -> str:
+def worker_mismatch(text: str) -> str:
     """Say from the error of a failed job why Python workers could not start; empty if they did."""
     here = ".".join(platform.python_version_tuple()[:2])
     if found := _VERSIONS.search(text):

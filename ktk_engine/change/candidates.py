@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Candidates:
     """Which stored rows a change has to look at."""
 
     conditions: tuple[Condition, ...]  # true for all of these rows, perhaps for others
     once: bool  # at most one source row matches each stored row
 
 
-def find_reach(
+def find_candidates(
     scanner: Scanner, base: Snapshot, change: RowChange, source: DataFrame | None
-) -> Reach:
+) -> Candidates:
     """Say which stored rows a change has to look at.
 
     Those are the rows that match a source row, even if it is only inserted without a match, and
@@ -57,8 +57,8 @@ def find_reach(
         conditions = [clause.condition for clause in unmatched]
         parts.append(_implied(scanner, base, Narrowing(change.target, conditions)))
     if not parts or any(not conjuncts(part) for part in parts):
-        return Reach((), once)
-    return Reach(conjuncts(parts[0]) if len(parts) == 1 else (Or(tuple(parts)),), once)
+        return Candidates((), once)
+    return Candidates(conjuncts(parts[0]) if len(parts) == 1 else (Or(tuple(parts)),), once)
 
 
 def _implied(scanner: Scanner, base: Snapshot, narrowing: Narrowing) -> Condition:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ktk_engine.local.merge_run import MergeRun, arrow_limits
+from ktk_engine.local.join_run import JoinRun, arrow_limits
 from ktk_engine.local.read.aggregate_partially import aggregate_partially
 from ktk_engine.local.stream import stream
 from ktk_engine.local.take import BATCH_BYTES, BATCH_ROWS, batches_of
@@ -16,7 +16,7 @@ from ktk_engine.local.task import Task
 _Item = TypeVar("_Item")
 
 
-def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
+def join_task(run: JoinRun, task: Task) -> Iterator[pa.RecordBatch]:
     """Give the rows of a task in batches of `task.schema`, in the stored order of the seed dataset.
 
     A large task comes slice by slice, in the order of cells. Rows are aggregated where the task
@@ -31,7 +31,7 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _batches(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
+def _batches(run: JoinRun, task: Task) -> Iterator[pa.RecordBatch]:
     for table in _limited(stream(run, task)):
         for batch in _limited(batches_of(table, task.schema, BATCH_ROWS, BATCH_BYTES)):
             run.check()

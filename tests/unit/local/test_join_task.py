@@ -12,8 +12,8 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import FormatError, LocalEngineError, QueryError
 from ktk_engine.local.answer import LocalEngine
-from ktk_engine.local.merge import merge
-from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.join_run import JoinRun
+from ktk_engine.local.join_task import join_task
 from ktk_engine.local.run_tasks import run_tasks
 from ktk_engine.local.tasks import tasks
 from tests.support.changes import WriteRequest, build
@@ -88,8 +88,8 @@ def test_large_partitions_are_cut_by_row_groups(cube, monkeypatch, read):
     plan = plan_of(cube)
     found = tasks(cube, FooterCache(), plan)
     assert [task.rows for task in found] == [300, 300, 300, 100] * 2
-    run = MergeRun(cube, LARGE)
-    counts = [sum(batch.num_rows for batch in merge(run, task)) for task in found]
+    run = JoinRun(cube, LARGE)
+    counts = [sum(batch.num_rows for batch in join_task(run, task)) for task in found]
     assert counts == [300, 300, 300, 100] * 2
     assert engine_of(cube).table(plan)["L"].to_pylist() == list(range(ROWS))
 
@@ -107,8 +107,8 @@ def test_fewer_dimensions_are_not_cut(store, monkeypatch):
 def test_tasks_are_plain_data(cube):
     for task in tasks(cube, FooterCache(), plan_of(cube, where="v > 10 and a in (30, 60)")):
         copy = pickle.loads(pickle.dumps(task))
-        run = MergeRun(cube, LARGE)
-        assert list(merge(run, copy)) == list(merge(run, task))
+        run = JoinRun(cube, LARGE)
+        assert list(join_task(run, copy)) == list(join_task(run, task))
 
 
 def test_small_partitions_are_one_task(store):
@@ -133,17 +133,17 @@ def test_a_dataset_that_all_tasks_read_is_read_once(store, monkeypatch, read):
 
 
 def test_cancelled_runs_end(cube):
-    run = MergeRun(cube, LARGE)
+    run = JoinRun(cube, LARGE)
     run.cancelled.set()
     (task,) = tasks(cube, FooterCache(), plan_of(cube))
     with pytest.raises(CancelledError):
-        list(merge(run, task))
+        list(join_task(run, task))
 
 
 def test_whoever_stops_asking_cancels(cube, monkeypatch):
     monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 100)
     found = tasks(cube, FooterCache(), plan_of(cube))
-    run = MergeRun(cube, LARGE)
+    run = JoinRun(cube, LARGE)
     batches = run_tasks(run, found, 2)
     next(batches)
     batches.close()

@@ -37,7 +37,7 @@ def _shared() -> ReadCache[str, Any]:
 
 
 @dataclass(frozen=True)
-class MergeRun:
+class JoinRun:
     """One execution of tasks, in any number of threads."""
 
     store: ObjectStore
