@@ -111,7 +111,10 @@ def test_lost_partition_columns_break_an_enrichment():
     ("built_by", "fix"),
     [
         (None, "rename it in seed, or remove it from extra or seed"),
-        ({"seed": "cells"}, "config(dataset='extra'); if its rows may go, take it out with dbt run-op"),
+        (
+            {"seed": "cells"},
+            "config(dataset='extra'); if its rows may go, take it out with dbt",
+        ),
         (
             {"extra": "more", "seed": "cells"},
             "build both in one run: dbt run --full-refresh -s more cells",
