@@ -28,6 +28,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import WriteProblem, refusal
+from ktk_engine.types.type_class import normalize
 from ktk_engine.write.appended_files import AppendedFiles
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
@@ -81,10 +82,10 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
     `check_constraints` has run already. `commit_id` is part of every file name, and `step` counts
     the commit's earlier writes to this dataset. Raises a `DataError` if rows break a rule.
     """
-    target, job = write.target, _job(write, commit_id, step)
+    job = _job(write, commit_id, step)
     report = write_parquet(rows, job)
     if report.findings:
-        raise DataError(_refusal(target, report.findings), report.findings)
+        raise DataError(_refusal(write, report.findings), report.findings)
     addition = _describe(write, job, report)
     write = _verified(write, rows, addition)
     notes = (*write.gate.notes, *_index_notes(job, write.base), write.claimed)
@@ -280,11 +281,21 @@ _FIXES = {
     "path": "Shorten the values, or partition by a column with short ones. In a path, each byte of "
     "a letter beyond ASCII, a blank or most signs takes three.",
 }
-_REMEDIES = {"null": "fill_null", "value": "fit_values"}
 
 
-def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
-    problems = []
+def _fill_null(schema: pa.Schema, column: str) -> Remedy:
+    """How to give rows without a key one; only of texts and integers is there a usual value."""
+    of_class = normalize(schema.field(column).type) if column in schema.names else pa.null()
+    if pa.types.is_string(of_class):
+        return Remedy("fill_null", column=column, value="'unknown'")
+    if pa.types.is_integer(of_class):
+        lowest = "-1" if pa.types.is_signed_integer(of_class) else "0"
+        return Remedy("fill_null", column=column, value=lowest)
+    return Remedy("filter_null", column=column)
+
+
+def _refusal(write: CheckedWrite, findings: tuple[DataFinding, ...]) -> Message:
+    problems, target = [], write.target
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
         reason = _REASONS[item.rule].format(
@@ -293,6 +304,8 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
             columns=columns,
             type=item.type,
         )
-        fix = _FIXES.get(item.rule) or Remedy(_REMEDIES[item.rule], column=item.column)
+        fix: str | Remedy = _FIXES.get(item.rule, Remedy("fit_values"))
+        if item.rule == "null":
+            fix = _fill_null(write.gate.committed, item.column)
         problems.append(WriteProblem(f"{reason}.", fix, item.example, item.error))
     return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

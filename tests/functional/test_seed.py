@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
+from dbt_common.exceptions import DbtRuntimeError
 
 from tests.functional.cube_models import SEED
 from tests.functional.relations import rows, store_of
@@ -84,9 +85,8 @@ class TestSeed:
         path = Path(project.project_root, file)
         path.write_bytes(text)
         try:
-            _, log = run_dbt_and_capture(["parse"], expect_pass=False)
-        except Exception as error:
-            log = str(error)
+            with pytest.raises(DbtRuntimeError) as error:
+                run_dbt(["parse"])
         finally:
             path.unlink()
-        assert f"{path.name}: line 2: byte 0xe9 is not UTF-8. Save the file in UTF-8" in log
+        assert f"{path.name}: line 2: byte 0xe9 is not UTF-8. Save the file in" in str(error.value)
