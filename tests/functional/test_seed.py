@@ -76,9 +76,9 @@ class TestSeed:
     @pytest.mark.parametrize(
         ("file", "text"),
         [
-            ("seeds/latin.csv", b"a,b\n1,caf\xe9\n"),
-            ("models/latin.sql", b"select\n'caf\xe9' as a"),
-            ("models/latin.yml", b"models:\n  # caf\xe9\n"),
+            ("seeds/latin.csv", b"a,b\n1,r\xe9sum\xe9\n"),
+            ("models/latin.sql", b"select\n'r\xe9sum\xe9' as a"),
+            ("models/latin.yml", b"models:\n  # r\xe9sum\xe9\n"),
         ],
     )
     def test_a_file_in_another_encoding_is_named(self, project, file, text):
