@@ -89,8 +89,21 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
     addition = _describe(write, job, report)
     write = _verified(write, rows, addition)
     notes = (*write.gate.notes, *_index_notes(job, write.base), write.claimed)
+    notes = (*notes, _note_of_many_files(write.target, addition))
     change = _change(write, addition, report, job)
     return StagedRows(write, addition, change, tuple(filter(None, notes)))
+
+
+def _note_of_many_files(target: Target, addition: Snapshot) -> str:
+    """Say that a partition column has a value for nearly each row; empty if none has."""
+    files, rows = addition.files.num_rows, addition.rows
+    if not target.partition_by or files < _MANY_FILES or rows is None or rows > 10 * files:
+        return ""
+    columns = ", ".join(target.partition_by)
+    return (
+        f"{files:,} files for {rows:,} rows: partition_by ({columns}) makes a file for each value. "
+        "An index finds single values in few files"
+    )
 
 
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
@@ -261,6 +274,7 @@ def _cube_metadata(target: Target, gate: ValidatedWrite) -> dict[str, object]:
     return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
 
 
+_MANY_FILES = 100
 _REASONS = {
     "duplicate": "{repeat} a cell: each cell ({columns}) may occur only once",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",

@@ -309,3 +309,12 @@ def test_of_a_plan_that_has_nothing_nothing_comes(store):
     write_plain(store, "t", pa.table({"p": PLACES, "a": [1] * 5}), ("p",), indexes=("a",))
     plan = plan_indexes(store, "t", ["a"])
     assert run_index_plan(plan).datasets == () and not version_of(store, plain("t"))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [(range(300), True), ([n % 3 for n in range(300)], False)]
+)
+def test_partitions_of_single_rows_are_said(store, values, said):
+    rows = pa.table({"day": list(values), "v": range(300)})
+    notes = build(store, rows, Target("t", partition_by=("day",))).notes
+    assert any("300 files for 300 rows: partition_by (day)" in note for note in notes) == said
