@@ -33,7 +33,7 @@ class Orphan:
     def message(self) -> Message:
         """What it is, and how to remove it."""
         name, dataset = cube_and_dataset(self.uuid)
-        kept = f"; under a new name, the model keeps it by dataset={dataset!r}" if dataset else ""
+        kept = f"; under a new name, its builder keeps it by dataset={dataset!r}" if dataset else ""
         removal = Remedy.on("drop", name, dataset)
         said = f"{self.uuid} (was built by {self.builder}{kept}; to take its rows out: "
         return Message(said, removal, ")")
