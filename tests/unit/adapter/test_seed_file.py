@@ -17,7 +17,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter, seed_ragged
 from ktk_engine.errors import DataError
-from ktk_engine.types.arrow_name import parse_type  # deep: types as a project names them
+from ktk_engine.types.arrow_name import parse_type  # deep: as dbt names types
 
 
 def read(tmp_path, text, **options):
