@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from posixpath import normpath, relpath
 
@@ -25,6 +26,7 @@ PLACES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks/README.md",
     **{
         f"benchmarks/results/{path.name}": f"benchmarks/results/{path.name}"
@@ -111,29 +113,36 @@ def config_page() -> str:
     missing = {*_MODEL_KEYS, *_SOURCE_KEYS} - {item.key for item in configs()}
     if missing:
         raise ValueError(f"no table of a page has {', '.join(sorted(missing))}")
-    found = sorted(configs(), key=lambda item: item.key)
+    found = list(configs())
     own = [item for item in found if item.page != FOREIGN]
     keys = {item.key for item in own}
     foreign = [item for item in found if item.page == FOREIGN and item.key not in keys]
-    lines = [
-        *("# Configurations", "", "## Of this adapter", ""),
-        *_config_table(["key", "meaning"], own),
-        *("", "## Of other adapters", ""),
+    lines = ["# Configurations", "", "## Of this adapter", ""]
+    # In the order of its table, since a key may speak of its neighbours.
+    for (page, section), items in groupby(own, lambda item: (item.page, item.section)):
+        lines += [f"### {section}", "", f"Explained in [{section}]({_address(page, section)}).", ""]
+        lines += [*_config_table(["key", "meaning"], items), ""]
+    lines += [
+        *("## Of other adapters", ""),
         f"Models that come from another adapter may have these: [what happens](../{FOREIGN}).",
         *("", *_config_table(["config", "known from", "here", ""], foreign), ""),
     ]
     return "\n".join(lines)
 
 
+def _address(page: str, section: str) -> str:
+    anchor = re.sub(r"[^\w-]+", "-", section.lower()).strip("-")
+    return f"../{page}#{anchor}"
+
+
 def _config_table(headers: Sequence[str], items: Iterable[Config]) -> Iterator[str]:
-    yield f"| {' | '.join(headers)} | page |"
-    yield "|---" * len(headers) + "|---|"
+    yield f"| {' | '.join(headers)} |"
+    yield "|---" * len(headers) + "|"
     for item in items:
-        anchor = re.sub(r"[^\w-]+", "-", item.section.lower()).strip("-")
         cells = [_LINK.sub(r"\1../\2", cell) for cell in item.cells]
+        cells[len(headers) - 2 :] = ["; default: ".join(filter(None, cells[len(headers) - 2 :]))]
         cells = [cell.replace("](#", f"](../{item.page}#") for cell in cells]
-        link = f"[{item.section}](../{item.page}#{anchor})"
-        yield f"| `{item.key}` | {' | '.join([*cells, link])} |"
+        yield f"| `{item.key}`{{ .key }} | {' | '.join(cells)} |"
 
 
 def macro_page() -> str:

@@ -284,11 +284,12 @@ PYTHON: Voice = {
     "declare_class": "declare a type with a class",
     "select_or_undeclare": "add it, or do not declare {column}",
     # Rows.
+    "filter_null": "Filter these rows, or give them a value.",
     "fill_null": "Filter these rows, or give them a value: "
-    "pc.fill_null(table[{column!r}], 'unknown').",
+    "pc.fill_null(table[{column!r}], {value}).",
     "fit_values": "Cast, round or filter the column.",
-    "no_null_in_index": "Leave the column without an index, or give these rows a value, for "
-    "instance pc.fill_null(table[{column!r}], 'unknown'), and replace all rows.",
+    "no_null_in_index": "Leave the column without an index, or give these rows a value and replace "
+    "all rows.",
     "one_row_a_key": "Keep one row per key.",
     "other_key": "since their key differs",
     "fit_predicate": "Filter the rows by the predicate, or widen it.",

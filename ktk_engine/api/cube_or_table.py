@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
+from ktk_engine.api.names_elsewhere import OF_CUBE_OR_TABLE, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.catalog.find_scope import find_scope
@@ -63,6 +65,20 @@ class CubeOrTable(ABC):
     def __repr__(self) -> str:
         """Show name and version."""
         return f"{type(self).__name__}({self.name!r}, version={self.version})"
+
+    if not TYPE_CHECKING:  # a type checker finds unknown names itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how to get what other libraries have under this name."""
+            raise unknown_attribute(self, name, OF_CUBE_OR_TABLE)
+
+    def __bool__(self) -> bool:
+        """Always true, also without rows."""
+        return True
+
+    def __len__(self) -> NoReturn:
+        """Refuse, since counting may read files."""
+        raise TypeError(f"{type(self).__name__!r} object has no len(): use .query().count()")
 
     def _repr_html_(self) -> str:
         """Show datasets, layout and columns, in a notebook."""
@@ -224,7 +240,10 @@ class CubeOrTable(ABC):
             []
         """
         store = self._state.store
-        change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
+        done = change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
+        if not done.datasets:
+            said = f"{self.name}: there is no index on {', '.join(columns)}. Nothing was changed."
+            warnings.warn(said, stacklevel=2)
         return self._changed()
 
     def compact(

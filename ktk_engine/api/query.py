@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
+from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
@@ -83,6 +84,12 @@ class Query:
     def __repr__(self) -> str:
         """Show what is read."""
         return self.explain()
+
+    if not TYPE_CHECKING:  # a type checker finds unknown names itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how to get what other libraries have under this name."""
+            raise unknown_attribute(self, name, OF_QUERY)
 
     def _repr_html_(self) -> str:
         """Show how many files each step of planning leaves, in a notebook."""

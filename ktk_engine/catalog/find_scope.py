@@ -67,7 +67,10 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
 def _not_found(store: ObjectStore, name: str) -> Message | str:
     cube, dataset = split_uuid(name)
     if cube and dataset:
-        return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
+        return (
+            f"{name} is a dataset of cube {cube}. Name the cube to query it, {cube}, and both, "
+            f"{cube} {dataset}, where a command asks for a dataset."
+        )
     if known := _other_relation(store, name):
         return known
     states = present_states(store)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import warnings
 from copy import copy as copy_of
 from typing import Any
@@ -61,6 +63,9 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
     """Inspect, query and maintain cubes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks becomes ?
+            stream.reconfigure(errors="replace")
     ctx.obj = {**(ctx.obj or {}), "store_url": store_url}
 
 

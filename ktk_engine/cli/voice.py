@@ -58,7 +58,5 @@ COMMAND: Voice = {
     "and build them again afterwards",
     "take_owner_out": "take {owner} out: ktk drop {name} {owner}; else rename {column} in "
     "{dataset}",
-    "no_null_in_index": "Leave the column without an index, or give these rows a value and replace "
-    "all rows.",
     "fill_null": "Filter these rows, or give them a value.",
 }

@@ -281,6 +281,8 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     if (found := scope.dialect.find(name, scope.types)) is not None:
         return found
     hint = did_you_mean_clause(name, scope.types)
+    if not hint and not node.this.quoted and node.arg_key == "expression":
+        hint = f"; if it is text, it needs quotes: '{name}'"
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
 
 

@@ -21,7 +21,7 @@ from ktk_engine.format.common_metadata import is_pandas_index
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
-from ktk_engine.maintain.check_segments import SegmentCheck
+from ktk_engine.maintain.check_segments import SegmentCheck, unreadable
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
@@ -103,7 +103,7 @@ class _FileCheck:
             yield self._problem(key, "a file", "none", "the file is missing")
             return
         except (KtkError, *DAMAGE) as error:
-            yield self._problem(key, "a parquet file", "", f"the file is damaged: {error}")
+            yield self._problem(key, "a parquet file", "", unreadable(error))
             return
         if size is not None and size != actual:
             reason = "the size differs from the committed one"
@@ -124,8 +124,7 @@ class _FileCheck:
             yield self._problem(key, "an index file", "none", "the file is missing", column)
             return
         except KtkError as error:
-            reason = f"the file is damaged: {error}"
-            yield self._problem(key, "an index file", "", reason, column)
+            yield self._problem(key, "an index file", "", unreadable(error), column)
             return
         if column not in self.snapshot.schema.names:
             yield self._problem(key, "no index", "", "the schema lacks the column", column)

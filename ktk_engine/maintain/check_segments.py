@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.errors import KtkError, ObjectNotFoundError, StoreError
 from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_segment_file import FILE, read_segment, read_segment_footer
 from ktk_engine.format.file_digest import DAMAGE, verify_whole
@@ -21,6 +21,12 @@ from ktk_engine.snapshot.snapshot import NULLS_PREFIX, Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _GROUPS_AT_ONCE = 50
+
+
+def unreadable(error: Exception) -> str:
+    """Why a file cannot be used: only what was read can be damaged."""
+    what = "cannot be read" if isinstance(error, StoreError) else "is damaged"
+    return f"the file {what}: {error}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class SegmentCheck:
                 damaged = True
                 yield self._problem(segment.key, "a segment", "none", "the file is missing", column)
             except (KtkError, *DAMAGE) as error:
-                damaged, reason = True, f"the file is damaged: {error}"
+                damaged, reason = True, unreadable(error)
                 yield self._problem(segment.key, "a segment", "", reason, column)
         if not damaged:
             yield from self._unnamed(column, pairs[numbers])

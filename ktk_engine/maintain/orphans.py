@@ -32,8 +32,11 @@ class Orphan:
     @property
     def message(self) -> Message:
         """What it is, and how to remove it."""
-        removal = Remedy.on("drop", *cube_and_dataset(self.uuid))
-        return Message(f"{self.uuid} (was built by {self.builder}; to take it out: ", removal, ")")
+        name, dataset = cube_and_dataset(self.uuid)
+        kept = f"; under a new name, its builder keeps it by dataset={dataset!r}" if dataset else ""
+        removal = Remedy.on("drop", name, dataset)
+        said = f"{self.uuid} (was built by {self.builder}{kept}; to take its rows out: "
+        return Message(said, removal, ")")
 
 
 @dataclass(frozen=True)

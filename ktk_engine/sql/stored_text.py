@@ -108,10 +108,7 @@ def check_plans(view: str, plans: str, names: Iterable[str], *, is_foreign: bool
     places = (found.end() for found in _RELATIONS.finditer(plans))
     others = [plans[at : plans.find("]", at)] for at in places if not plans.startswith(allowed, at)]
     if not is_foreign:  # it may read a table of Spark's catalog by its full name
-        is_full = {
-            name: "," in name and not name.startswith(f"{GLOBAL_VIEWS}, ") for name in others
-        }
-        others = [name for name in others if not is_full[name]]
+        others = [name for name in others if _is_of_session(name)]
     if others or (is_foreign and _OF_SESSIONS.search(plans)):
         what = f"`{others[0].replace(', ', '.')}`" if others else "something"
         raise QueryError(
@@ -119,6 +116,11 @@ def check_plans(view: str, plans: str, names: Iterable[str], *, is_foreign: bool
             "temporary view and no variable, and a view of another store no table of Spark's "
             "catalog. Nothing was computed."
         )
+
+
+def _is_of_session(parts: str) -> bool:
+    """Whether the parts of a name, as a plan shows them, can be that of a temporary view."""
+    return ", " not in parts or parts.startswith(f"{GLOBAL_VIEWS}, ")
 
 
 def _lexed(sql: str) -> tuple[str, list[Token]]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from ktk_engine.types.identifier import names_alike
 
+_NEAR = 0.65  # of difflib's ratio; 0.6, its default, takes `country` for `amount`
+
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The nearest known name, preferring one that differs only by case; None if none is near."""
@@ -14,7 +16,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     if same := names_alike(name, names):
         return same[0]
     by_letters = {other.lower(): other for other in reversed(names)}
-    near = difflib.get_close_matches(name.lower(), by_letters, n=1)
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_NEAR)
     return by_letters[near[0]] if near else None
 
 

@@ -29,6 +29,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import WriteProblem, refusal
+from ktk_engine.types.type_class import normalize
 from ktk_engine.write.rebase import rebased, removed, touched
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -46,7 +47,7 @@ def stage_rows(
     target, job = write.target, _job(write, transaction.commit_id, step)
     written = write_parquet(rows, job)
     if written.findings:
-        raise DataError(_refusal(target, written.findings), written.findings)
+        raise DataError(_refusal(write, written.findings), written.findings)
     addition = _describe(write, job, written)
     write = _verified(write, rows, addition)
     transaction.depends_on(write.target.reads)
@@ -54,16 +55,30 @@ def stage_rows(
     for uuid in map(target.scope.uuid_of, write.leaving):
         role = role_of(target.scope, write.state.snapshot(uuid))
         transaction.change(DatasetChange(uuid, "remove", None, role=role))
-    count = addition.rows or 0
+    count, many = addition.rows or 0, _note_of_many_files(target, addition)
     return WriteResult(
         target.uuid,
         0,
         count,
         addition.files.num_rows,
         addition.bytes or 0,
-        notes=tuple(filter(None, (*write.notes, *_index_notes(job, write.base), write.claimed))),
+        notes=tuple(
+            filter(None, (*write.notes, *_index_notes(job, write.base), write.claimed, many))
+        ),
         changes=RowChanges(count, deleted=_rows_gone(write, addition)),
         leaving=write.leaving,
+    )
+
+
+def _note_of_many_files(target: WriteRequest, addition: Snapshot) -> str:
+    """Say that a partition column has a value for nearly each row; empty if none has."""
+    files, rows = addition.files.num_rows, addition.rows
+    if not target.partition_by or files < _MANY_FILES or rows is None or rows > 10 * files:
+        return ""
+    columns = ", ".join(target.partition_by)
+    return (
+        f"{files:,} files for {rows:,} rows: partition_by ({columns}) makes a file for each value. "
+        "An index finds single values in few files"
     )
 
 
@@ -223,6 +238,7 @@ def _cube_metadata(write: ValidatedWrite) -> dict[str, object]:
     return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
 
 
+_MANY_FILES = 100
 _REASONS = {
     "duplicate": "{repeat} a cell: each cell ({columns}) may occur only once",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
@@ -243,11 +259,21 @@ _FIXES = {
     "path": "Shorten the values, or partition by a column with short ones. In a path, each byte of "
     "a letter beyond ASCII, a blank or most signs takes three.",
 }
-_REMEDIES = {"null": "fill_null", "value": "fit_values"}
 
 
-def _refusal(target: WriteRequest, findings: tuple[DataFinding, ...]) -> Message:
-    problems = []
+def _fill_null(schema: pa.Schema, column: str) -> Remedy:
+    """How to give rows without a key one; only of texts and integers is there a usual value."""
+    of_class = normalize(schema.field(column).type) if column in schema.names else pa.null()
+    if pa.types.is_string(of_class):
+        return Remedy("fill_null", column=column, value="'unknown'")
+    if pa.types.is_integer(of_class):
+        lowest = "-1" if pa.types.is_signed_integer(of_class) else "0"
+        return Remedy("fill_null", column=column, value=lowest)
+    return Remedy("filter_null", column=column)
+
+
+def _refusal(write: ValidatedWrite, findings: tuple[DataFinding, ...]) -> Message:
+    problems, target = [], write.target
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
         reason = _REASONS[item.rule].format(
@@ -256,6 +282,8 @@ def _refusal(target: WriteRequest, findings: tuple[DataFinding, ...]) -> Message
             columns=columns,
             type=item.type,
         )
-        fix = _FIXES.get(item.rule) or Remedy(_REMEDIES[item.rule], column=item.column)
+        fix: str | Remedy = _FIXES.get(item.rule, Remedy("fit_values"))
+        if item.rule == "null":
+            fix = _fill_null(write.committed, item.column)
         problems.append(WriteProblem(f"{reason}.", fix, item.example, item.error))
     return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

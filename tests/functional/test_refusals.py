@@ -47,7 +47,7 @@ class TestRefusals:
         message = self.refused(built, "extra", text)
         assert "c++extra was refused while writing" in message
         assert "1 row has no value in `L`" in message
-        assert "coalesce(L, 'unknown')" in message
+        assert "coalesce(L, -1)" in message
 
     def test_another_class(self, built):
         message = self.refused(built, "cells", SEED.replace("id * 2 as v", "id * 2.0D as v"))

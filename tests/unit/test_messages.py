@@ -209,8 +209,8 @@ def test_tables_and_problems_are_said_in_each_voice_too(tmp_path):
     with pytest.raises(DataError) as repeated:
         cube.append({"seed": pa.table({"x": [3, None], "v": [1, 1]})})
     assert "Fix: " in str(repeated.value) and [r.kind for r in repeated.value.remedies]
-    assert "coalesce(x, 'unknown')" in repeated.value.said(DBT)
-    assert "pc.fill_null(table['x'], 'unknown')" in str(repeated.value)
+    assert "coalesce(x, -1)" in repeated.value.said(DBT)
+    assert "pc.fill_null(table['x'], -1)" in str(repeated.value)
 
 
 def test_secrets_are_masked_in_every_voice():

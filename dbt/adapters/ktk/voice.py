@@ -140,11 +140,11 @@ DBT: Voice = {
     "declare": "add it to the model's YAML with its data_type, or remove {column} from the model",
     "declare_class": "declare a data_type with a class",
     "select_or_undeclare": "select it, or remove {column} from the model's YAML",
-    "fill_null": "Filter these rows, or give them a value: coalesce({column}, 'unknown').",
+    "fill_null": "Filter these rows, or give them a value: coalesce({column}, {value}).",
     "fit_values": "Cast, round or filter the column in the model, or declare a wider data_type in "
     "its YAML.",
     "no_null_in_index": "Take the column out of `indexes`, or give these rows a value in the "
-    "model, for instance coalesce({column}, 'unknown'), and run it with --full-refresh.",
+    "model, and run it with --full-refresh.",
     "one_row_a_key": "Keep one row per key in the model, or use "
     "incremental_strategy='delete+insert'.",
     "other_key": "since their unique_key differs or incremental_predicates leave them out",

@@ -129,8 +129,13 @@ def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
         say("There is no cube and no table in this store.")
     if rest:
         say(f"{counted(rest, 'unfinished file')} in the whole store.")
+    gone = [item.garbage for item in cleaned if item.garbage is not None and not item.problem]
     if not delete:
         say(f"Nothing was deleted. To delete, add {flag('delete')}.")
+    elif files := sum(len(item.objects) + len(item.unfinished) for item in gone) + rest:
+        say(f"Deleted {counted(files, 'file')}, {size(sum(item.bytes for item in gone))}.")
+    else:
+        say("There was nothing to delete.")
     for item in cleaned:
         if item.problem:
             kind = "Error" if item.wanted else "Warning"

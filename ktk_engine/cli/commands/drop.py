@@ -36,7 +36,10 @@ def drop(
         click.confirm(f"Drop {what}?", abort=True)
     done = run_removal(removal, {"command": "ktk drop"})
     say(
-        f"Dropped {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
-        "undrop brings it back."
+        f"Dropped {what}: version {done.version}. Files stay until ktk cleanup. Until then, this "
+        "brings them back:"
     )
+    for name in removal.names:
+        back = (cube, name) if removal.state.scope.kind == "cube" else (name,)
+        say(f"  ktk undrop {' '.join(back)}")
     warn(done.warning)

@@ -18,6 +18,7 @@ TABLE_ROWS = 50
 @click.command()
 @click.argument("cube")
 @click.argument("where", required=False)
+@click.option("--where", "also_where", metavar="WHERE", help="The same as the argument WHERE.")
 @click.option("--columns", help="Output columns, separated by commas; default: all.")
 @click.option("--limit", type=click.IntRange(min=0), help="Maximum number of rows.")
 @click.option(
@@ -37,6 +38,7 @@ TABLE_ROWS = 50
 def query(
     cube: str,
     where: str | None,
+    also_where: str | None,
     columns: str | None,
     limit: int | None,
     format_: str | None,
@@ -57,6 +59,9 @@ def query(
     from ktk_engine.cli.render_rows import print_rows, write_rows
     from ktk_engine.formatting import parse_size
 
+    if where is not None and also_where is not None:
+        raise click.UsageError("Give one condition: as the argument, or as --where.")
+    where = where if also_where is None else also_where
     chosen_format = _format(format_, output)
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)

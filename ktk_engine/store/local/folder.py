@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -91,6 +92,16 @@ def _open_root(root: str, create: bool) -> int:
     return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
+def sync(descriptor: int) -> None:
+    """Bring a file or folder to the disk itself; macOS leaves it in the drive after an fsync."""
+    whole = getattr(fcntl, "F_FULLFSYNC", None)
+    if whole is not None:
+        with suppress(OSError):  # not every file system of macOS has it
+            fcntl.fcntl(descriptor, whole)
+            return
+    os.fsync(descriptor)
+
+
 def _create_root(root: Path) -> None:
     missing = []
     while not root.exists():
@@ -104,7 +115,7 @@ def _create_root(root: Path) -> None:
 def _fsync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -125,5 +136,5 @@ def _open_child(segment: str, parent: int, create: bool) -> int:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment) from error
     with suppress(FileExistsError):  # another writer may have been faster
         os.mkdir(segment, FOLDER_MODE, dir_fd=parent)
-    os.fsync(parent)
+    sync(parent)
     return os.open(segment, _FOLDER_FLAGS, dir_fd=parent)

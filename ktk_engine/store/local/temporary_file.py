@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from ktk_engine.store.local.folder import refuse_link
+from ktk_engine.store.local.folder import refuse_link, sync
 from ktk_engine.store.local.os_errors import UnansweredError
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -74,7 +74,7 @@ class TemporaryFile:
         Raises a FileExistsError if it is taken, an OSError if the file system can neither link nor
         rename without replacing, and an `UnansweredError` if the file may have its name.
         """
-        os.fsync(self.descriptor)
+        sync(self.descriptor)
         with _answered():
             try:
                 os.link(
@@ -101,7 +101,7 @@ class TemporaryFile:
         Raises an `UnansweredError` if the file may have its name.
         """
         refuse_link(name, self._dir_fd)
-        os.fsync(self.descriptor)
+        sync(self.descriptor)
         with _answered():
             os.rename(self._name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
         self._present = False
@@ -110,7 +110,7 @@ class TemporaryFile:
     def _sync_folder(self) -> None:
         """Make the new name durable."""
         try:
-            os.fsync(self._dir_fd)
+            sync(self._dir_fd)
         except OSError as error:
             raise UnansweredError(error.errno, error.strerror) from error
 

@@ -17,7 +17,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter, seed_ragged
 from ktk_engine.errors import DataError
-from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.arrow_name import parse_type  # deep: as dbt names types
 
 
 def read(tmp_path, text, **options):
@@ -341,7 +341,7 @@ CELLS = [
     *("2021-03-01 17:09:42.323000000", "2021-03-01 17:09:42.1234567", "2021-03-01 00:00:00"),
     *("2021-3-1 1:2:3", "2024-01-02T03:04:05.123+02:00", "20240102T101010", "2024-W01-1T10"),
     *("2024-01-02 03:04:05+02", "2024-01-02 03:04:05 UTC", "0000-01-01", "2024-01-02T24:00:00"),
-    *("10:00:00", "  ", " null ", "tr,ue", "Yes", "9007199254740993", "0.1", "123.456", "\n"),
+    *("10:00:00", "  ", " null ", "fal,se", "Yes", "9007199254740993", "0.1", "123.456", "\n"),
 ]
 LETTERS = "0123456789.-+eExX_ abTFtruefals:/%$,nN"
 SAID = "dbt's own reader"

@@ -160,3 +160,13 @@ def test_the_command_reads_all_when_asked(store, cube):
     assert deep.exit_code == 1
     assert [item["file"] for item in json.loads(deep.stdout)["problems"]] == [key]
     assert "every page" in run(main, ["--store", str(store.root), "check", "c", "--deep"]).stdout
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(store, cube):
+    """It may be whole, as behind a link, which is never followed, or without rights to it."""
+    path = store.root / next(i.key for i in store.list("c++cells/table/") if ".parquet" in i.key)
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+    (problem,) = check(store, "c", deep=True).problems
+    assert "the file cannot be read" in problem.reason
+    assert "damaged" not in problem.reason

@@ -29,8 +29,9 @@ def test_only_what_the_project_itself_left_behind(store):
     write(store, "seed.p.gone", "gone")
     found = find_orphans(store, ProjectNodes("p", {"e++kept": "model.p.kept"}))
     assert [item.message for item in found] == [
-        "c++old (was built by model.p.old; to take it out: store.cube('c').drop('old'))",
-        "gone (was built by seed.p.gone; to take it out: store.drop('gone'))",
+        "c++old (was built by model.p.old; under a new name, its builder keeps it by "
+        "dataset='old'; to take its rows out: store.cube('c').drop('old'))",
+        "gone (was built by seed.p.gone; to take its rows out: store.drop('gone'))",
     ]
 
 

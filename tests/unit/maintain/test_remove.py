@@ -84,7 +84,7 @@ def test_unknown(store):
         remove(store, "nyc", "wether")
     with pytest.raises(DatasetNotFoundError, match="Did you mean nyc"):
         remove(store, "nyk", "weather")
-    with pytest.raises(DatasetNotFoundError, match="give the two separately"):
+    with pytest.raises(DatasetNotFoundError, match="Name the cube to query it"):
         remove(store, "nyc++weather")
 
 

@@ -1,3 +1,6 @@
+import ctypes
+import errno
+import fcntl
 import os
 
 import pyarrow as pa
@@ -290,3 +293,29 @@ def test_uris(tmp_path):
     uri = store.uri("geo++s/table/p=U%20K/ü#?.parquet")
     assert uri == store.url + "/geo++s/table/p=U%2520K/%C3%BC%23%3F.parquet"
     assert LocalStore("/").uri("a") == "file:///a"
+
+
+@pytest.mark.parametrize(("command", "fsyncs"), [(fcntl.F_GETFD, False), (-1, True), (None, True)])
+def test_files_reach_the_disk_where_fsync_does_not_do_it(tmp_path, monkeypatch, command, fsyncs):
+    """macOS has a call of its own, which some of its file systems refuse; Linux has none."""
+    called = []
+    if command is not None:
+        monkeypatch.setattr(fcntl, "F_FULLFSYNC", command, raising=False)
+    monkeypatch.setattr(os, "fsync", called.append)
+    LocalStore(tmp_path / "s").put("a/b", b"x")
+    assert bool(called) == fsyncs
+    assert LocalStore(tmp_path / "s").get("a/b") == b"x"
+
+
+def test_put_if_absent_without_hard_links_and_renameat2(tmp_path, monkeypatch):
+    """As on a disk that macOS has formatted for cameras: refused, and nothing is left."""
+
+    def refused(*_, **__):
+        raise OSError(errno.ENOTSUP, "no links")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
+    store = LocalStore(tmp_path / "s")
+    with pytest.raises(StoreError, match="neither hard links nor a rename that never replaces"):
+        store.put_if_absent("a/b", b"x")
+    assert list(store.list()) == list(store.list_unfinished()) == []

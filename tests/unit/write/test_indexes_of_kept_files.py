@@ -62,7 +62,7 @@ def test_files_that_are_replaced_are_not_in_it(store):
 def test_in_a_cube_no_kept_row_may_lack_the_value(store):
     build(store, pa.table({"L": [1, 2], "a": [1, None]}), SEED)
     rows, with_index = pa.table({"L": [3], "a": [3]}), replace(SEED, indexes=("a",))
-    with pytest.raises(DataError, match=r"(?s)1 row has no value in `a`.*pc.fill_null"):
+    with pytest.raises(DataError, match=r"(?s)1 row has no value in `a`.*give these rows a value"):
         build(store, rows, with_index, mode=APPEND)
     assert version_of(store, SEED.scope) == 1
 

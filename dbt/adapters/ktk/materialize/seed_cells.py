@@ -41,7 +41,7 @@ _WORDS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
-# What Spark casts to a timestamp, but for names of zones other than UTC.
+# What Spark casts to a timestamp, except for names of zones other than UTC.
 _TIMESTAMP = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})(?:(?: +|T)(\d{1,2}:\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?"
     r"\s*(?:(Z|UTC|GMT)|([+-]\d{2}):?(\d{2})?)?)?",
@@ -67,7 +67,7 @@ class Cells:
 def infer(name: str, cells: pa.Array) -> Cells:
     """Give cells the first class that all of them have; a column without values is of integers.
 
-    Raises a `DataError` if a column has integers beyond doubles beside fractions.
+    Raises a `DataError` if a column has integers beyond doubles next to fractions.
     """
     texts = pc.utf8_trim_whitespace(cells)
     if texts.null_count == len(texts):
@@ -166,7 +166,7 @@ def _with_others(
 
 def _others(texts: pa.Array, is_plain: pa.Array, one: Callable[[str], Any]) -> dict[str, Any]:
     cells = texts.filter(pc.invert(is_plain))
-    for cell in cells[:1]:  # most columns of text are told by their first cell
+    for cell in cells[:1]:  # most columns of text show it in their first cell
         one(cell.as_py())
     return {text: one(text) for text in cells.unique().to_pylist()}
 
@@ -221,7 +221,7 @@ def _whole_numbers(
 def _check_exact(
     name: str, texts: pa.Array, integers: pa.Array, others: Mapping[str, Decimal]
 ) -> None:
-    """Refuse an integer that a double would round, beside fractions: no type holds both."""
+    """Refuse an integer that a double would round, next to fractions: no type holds both."""
     doubles = integers.cast(pa.float64(), safe=False)
     rounded = pc.not_equal(doubles.cast(pa.int64()), integers)
     found = texts.filter(pc.fill_null(rounded, False)).unique().to_pylist()
@@ -348,7 +348,7 @@ def _instant(text: str) -> dt.datetime:
     try:
         return found.astimezone(dt.UTC) if found.tzinfo else found.replace(tzinfo=dt.UTC)
     except OverflowError as error:
-        raise _UnfitError("it lies outside of the years 1 to 9999") from error
+        raise _UnfitError("it is not within the years 1 to 9999") from error
 
 
 def _timestamp(text: str) -> dt.datetime:
