@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.declared import apply_declared, with_known_classes
+from ktk_engine.types.finding import Finding
+from ktk_engine.types.schema import compare_schemas
 from ktk_engine.write.checked_write import CheckedWrite, check_write
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
@@ -61,6 +67,19 @@ def build_from(
     return retry_write_on_conflict(
         store, target, source, write, context, is_blind=True, may_vanish=may_vanish
     )
+
+
+def changed_columns(store: ObjectStore, schema: pa.Schema, target: Target) -> list[Finding]:
+    """Give what new rows would change about the columns of a dataset, if it exists."""
+    state = resolve(store, target.scope)
+    if target.uuid not in state.datasets:
+        return []
+    known, datasets = state.snapshot(target.uuid).schema, state.snapshots_by_id()
+    names = stored_names(target, schema.names, datasets, False, True)
+    given = pa.schema([item.with_name(names.get(item.name, item.name)) for item in schema])
+    declared = spelled(target, given.names).declared
+    given, findings = apply_declared(given, declared, contract=target.contract)
+    return findings or compare_schemas(known, with_known_classes(given, known, declared))
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:

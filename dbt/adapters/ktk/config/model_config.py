@@ -208,6 +208,12 @@ def parse_model_config(
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
+        if incremental.strategy == "microbatch" and target.on_schema_change == "full_refresh":
+            raise reader.refuse(
+                "on_schema_change",
+                "is 'full_refresh', but a batch has only the rows of its window: run it with "
+                "--full-refresh.",
+            )
     return DatasetConfig(*own, incremental, compact, found.unchecked, publish, no_types)
 
 
