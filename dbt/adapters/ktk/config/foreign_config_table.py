@@ -50,6 +50,10 @@ _ONE_COMMIT = "a write is one commit of files with unique names: readers see all
 _ANY_NUMBER = "a write may have any number of partitions"
 _COMMENT = "Spark's jobs show dbt's comment"
 _NO_TEMPORARY = "writes make no temporary tables"
+_HERE = "a Python model runs in dbt's own Python environment"
+_INSTALL = "install what it imports next to dbt"
+_NO_SERVICE = "no service refreshes tables: runs keep them up to date"
+_OWN_CLAUSES = "use `matched_condition`, `not_matched_condition` and `merge_update_columns`"
 _METADATA = "kept in the dataset's user metadata: `ktk info` shows it, Kartothek passes it on"
 
 
@@ -126,6 +130,49 @@ _LAYOUT = (
     _hint("sort_type", "Redshift", "rows are sorted by the first column, then the next"),
     _hint("dist", "Redshift", "files are not bound to nodes", "use `partition_by`"),
     _hint("unlogged", "Postgres", "every write is a commit"),
+    _mapped("order_by", "ClickHouse", "clustered_by", _SORT),
+    _hint(
+        "primary_key",
+        "ClickHouse",
+        "files are skipped by their statistics and indexes",
+        "use `indexes`",
+    ),
+    _hint(
+        "projections",
+        "ClickHouse",
+        "files are skipped by their statistics and indexes",
+        "use `indexes`",
+    ),
+    _hint(
+        "sharding_key",
+        "ClickHouse",
+        "files are skipped by their statistics and indexes",
+        "use `indexes`",
+    ),
+    _hint(
+        "target_file_size",
+        "Snowflake, Glue, Databricks",
+        "the writer chooses the size of files",
+        "use `options` and `auto_compact`",
+    ),
+    _hint(
+        "write_options",
+        "Snowflake, Glue, Databricks",
+        "the writer chooses the size of files",
+        "use `options` and `auto_compact`",
+    ),
+    _hint(
+        "hudi_options",
+        "Snowflake, Glue, Databricks",
+        "the writer chooses the size of files",
+        "use `options` and `auto_compact`",
+    ),
+    _hint(
+        "skip_optimize",
+        "Snowflake, Glue, Databricks",
+        "the writer chooses the size of files",
+        "use `options` and `auto_compact`",
+    ),
 )
 
 _INCREMENTAL = (
@@ -175,6 +222,102 @@ _INCREMENTAL = (
         "an incremental run honours changed `indexes` and properties, and refuses another layout",
         "run with `--full-refresh` to change the layout",
     ),
+    _refused(
+        "delete_condition",
+        "Athena",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "insert_condition",
+        "Athena",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "update_condition",
+        "Athena",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_update_columns_default_rule",
+        "Athena",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_update_columns_rules",
+        "Athena",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_clauses",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_insert_condition",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_on_using_columns",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_returning_columns",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_update_condition",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "merge_update_set_expressions",
+        "DuckDB",
+        "the merge here has other settings for conditions and columns",
+        _OWN_CLAUSES,
+    ),
+    _refused(
+        "overwrite_columns",
+        "Snowflake",
+        "a run replaces whole rows",
+        "use `merge_update_columns` or `incremental_predicates`",
+    ),
+    _refused(
+        "immutable_where",
+        "Snowflake",
+        "a run replaces whole rows",
+        "use `merge_update_columns` or `incremental_predicates`",
+    ),
+    _refused(
+        "inserts_only",
+        "ClickHouse",
+        "old rows would stay next to those that replace them",
+        "use `incremental_strategy: append`",
+    ),
+    _hint("enable_list_inference", "BigQuery, Glue", _NO_TEMPORARY),
+    _hint("intermediate_format", "BigQuery, Glue", _NO_TEMPORARY),
+    _hint("custom_temp_suffix", "BigQuery, Glue", _NO_TEMPORARY),
+    _hint("use_iceberg_temp_views", "BigQuery, Glue", _NO_TEMPORARY),
+    _refused("sync_nested_columns", "Trino", "only whole columns are added", "use --full-refresh"),
+    _refused(
+        "copy_materialization",
+        "BigQuery",
+        "rows are written by one commit of the strategy",
+        "use `incremental_strategy`",
+    ),
+    _hint("on_table_exists", "Trino", "a table is replaced in one commit"),
 )
 
 _PLACES = (
@@ -201,6 +344,8 @@ _PLACES = (
         "no other catalog lists the tables of a store",
         "let its readers use Kartothek, or `ktk_engine` in Python",
     ),
+    _refused("custom_location", "Glue, BigQuery", _PLACE, _SET_STORE),
+    _refused("storage_uri", "Glue, BigQuery", _PLACE, _SET_STORE),
 )
 
 _FORMATS = (
@@ -225,6 +370,21 @@ _FORMATS = (
         likewise=_TABLE_FORMATS,
     ),
     _refused("table_type", "Athena", _PARQUET, "remove it", "hive", likewise=_TABLE_FORMATS),
+    _refused(
+        "engine",
+        "ClickHouse",
+        "tables have one kind, which keeps each row that was written",
+        "remove it; use `unique_key` to replace rows",
+        "mergetree()",
+        "mergetree",
+    ),
+    _hint("iceberg_version", "Snowflake", _PARQUET),
+    _refused(
+        "add_iceberg_timestamp",
+        "Glue",
+        "no column is added to a model's rows",
+        "select current_timestamp() in the model",
+    ),
     _refused("field_delimiter", "Athena", _PARQUET, "remove it"),
     _refused(
         "properties",
@@ -249,6 +409,29 @@ _KEPT = (
         "drop the table in an operation, or with `ktk drop`",
     ),
     _hint("transient", "Snowflake", "old versions stay until the clean-up", "use `ktk cleanup`"),
+    _refused("ttl", "ClickHouse", _EXPIRY, _DELETE),
+    _hint("backup", "Redshift", "the storage keeps backups, not this adapter"),
+    _hint(
+        "iceberg_expire_snapshots",
+        "Glue, Athena",
+        "old versions stay until the clean-up",
+        "use `ktk cleanup`",
+    ),
+    _hint(
+        "purge_dropped_iceberg_data",
+        "Glue, Athena",
+        "old versions stay until the clean-up",
+        "use `ktk cleanup`",
+    ),
+    _hint(
+        "versions_to_keep",
+        "Glue, Athena",
+        "old versions stay until the clean-up",
+        "use `ktk cleanup`",
+    ),
+    _always_so(
+        "enable_change_history", "BigQuery", "each commit says what it changed: `ktk history`"
+    ),
 )
 
 _ACCESS = (
@@ -281,6 +464,8 @@ _ACCESS = (
         "readers need not give a condition",
         "use `query_timeout` to limit what a query may cost",
     ),
+    _hint("access_control_list", "Databricks", NO_USERS, _BUCKET_RIGHTS, False),
+    _hint("notebook_access_control_list", "Databricks", NO_USERS, _BUCKET_RIGHTS, False),
 )
 
 _ENGINES = (
@@ -300,6 +485,54 @@ _ENGINES = (
     _hint("seed_by_insert", "Athena", "a CSV file is written in one commit, without SQL"),
     _hint("seed_s3_upload_args", "Athena", "the profile's `storage_options` hold for all writes"),
     _hint("view_update_via_alter", "Databricks", "a view is replaced in one step", tables=False),
+    _hint("packages", "Databricks", _HERE, _INSTALL, False),
+    _hint("index_url", "Databricks", _HERE, _INSTALL, False),
+    _hint("additional_libs", "Databricks", _HERE, _INSTALL, False),
+    _hint("environment_key", "Databricks", _HERE, _INSTALL, False),
+    _hint("environment_dependencies", "Databricks", _HERE, _INSTALL, False),
+    _hint("notebook_scoped_libraries", "Databricks", _HERE, _INSTALL, False),
+    _hint("cluster_id", "Databricks", _COMPUTE, tables=False),
+    _hint("job_cluster_config", "Databricks", _COMPUTE, tables=False),
+    _hint("http_path", "Databricks", _COMPUTE, tables=False),
+    _hint("create_notebook", "Databricks", _COMPUTE, tables=False),
+    _hint("existing_job_id", "Databricks", _COMPUTE, tables=False),
+    _hint("user_folder_for_python", "Databricks", _COMPUTE, tables=False),
+    _hint("python_job_config", "Databricks", _COMPUTE, tables=False),
+    _hint("additional_task_settings", "Databricks", _COMPUTE, tables=False),
+    _hint("post_hook_tasks", "Databricks", _COMPUTE, tables=False),
+    _hint("notebook_template_id", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("reservation", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("engine_config", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("skip_workgroup_check", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("spark_cross_account_catalog", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("spark_encryption", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("spark_requester_pays", "BigQuery, Athena", _COMPUTE, tables=False),
+    _hint("query_settings", "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    _hint("connection_overrides", "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    _hint("disable_on_cluster", "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    _hint("force_on_cluster", "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    _hint("snowflake_initialization_warehouse", "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    _hint("query_group", "Redshift, Trino", _COMMENT, "use `query-comment`", False),
+    _hint("client_tags", "Redshift, Trino", _COMMENT, "use `query-comment`", False),
+    _hint("auto_refresh", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint("enable_refresh", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint(
+        "refresh_interval_minutes",
+        "BigQuery, Snowflake, Redshift, Trino",
+        _NO_SERVICE,
+        tables=False,
+    ),
+    _hint("max_staleness", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint("refresh_warehouse", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint("scheduler", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint("grace_period", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _hint("schedule", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    _mapped(
+        "job_execution_timeout_seconds",
+        "BigQuery",
+        "query_timeout",
+        "seconds after which a model is cancelled",
+    ),
 )
 
 # Title of a group -> its configs.
