@@ -276,7 +276,7 @@ def test_options_of_other_formats_are_a_warning(options):
     _, unknown = sorted(hints("m", config, True), key=lambda hint: "options" in hint.text)
     others = ", ".join(key for key in options if key != "compression")
     assert f"config `options`: {others} does nothing: it is for another" in unknown.text
-    assert "Did you mean `compression`" in refused(**TABLE, options={"compresion": "zstd"})
+    assert "Did you mean `row_group_rows`" in refused(**TABLE, options={"row_group_row": 9})
 
 
 @pytest.mark.parametrize(
