@@ -10,6 +10,7 @@ another engine does its work. One that is *always so* or carried out needs no wo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,6 +92,11 @@ def _refused(
     return ForeignConfig(key, adapters, "refused", why, instead, fine, tables, likewise)
 
 
+def _each(keys: str, make: Callable[[str], ForeignConfig]) -> tuple[ForeignConfig, ...]:
+    """Say the same of several configs, given as one text of names."""
+    return tuple(map(make, keys.split()))
+
+
 _LAYOUT = (
     _carried_out("partition_by", "Spark, Databricks, Snowflake", "a folder for each value"),
     _mapped("partitioned_by", "Athena", "partition_by", "a folder for each value"),
@@ -131,47 +137,20 @@ _LAYOUT = (
     _hint("dist", "Redshift", "files are not bound to nodes", "use `partition_by`"),
     _hint("unlogged", "Postgres", "every write is a commit"),
     _mapped("order_by", "ClickHouse", "clustered_by", _SORT),
-    _hint(
-        "primary_key",
-        "ClickHouse",
-        "files are skipped by their statistics and indexes",
-        "use `indexes`",
+    *_each(
+        "primary_key projections sharding_key",
+        lambda key: _hint(
+            key, "ClickHouse", "files are skipped by their statistics and indexes", "use `indexes`"
+        ),
     ),
-    _hint(
-        "projections",
-        "ClickHouse",
-        "files are skipped by their statistics and indexes",
-        "use `indexes`",
-    ),
-    _hint(
-        "sharding_key",
-        "ClickHouse",
-        "files are skipped by their statistics and indexes",
-        "use `indexes`",
-    ),
-    _hint(
-        "target_file_size",
-        "Snowflake, Glue, Databricks",
-        "the writer chooses the size of files",
-        "use `options` and `auto_compact`",
-    ),
-    _hint(
-        "write_options",
-        "Snowflake, Glue, Databricks",
-        "the writer chooses the size of files",
-        "use `options` and `auto_compact`",
-    ),
-    _hint(
-        "hudi_options",
-        "Snowflake, Glue, Databricks",
-        "the writer chooses the size of files",
-        "use `options` and `auto_compact`",
-    ),
-    _hint(
-        "skip_optimize",
-        "Snowflake, Glue, Databricks",
-        "the writer chooses the size of files",
-        "use `options` and `auto_compact`",
+    *_each(
+        "target_file_size write_options hudi_options skip_optimize",
+        lambda key: _hint(
+            key,
+            "Snowflake, Glue, Databricks",
+            "the writer chooses the size of files",
+            "use `options` and `auto_compact`",
+        ),
     ),
 )
 
@@ -222,83 +201,34 @@ _INCREMENTAL = (
         "an incremental run honours changed `indexes` and properties, and refuses another layout",
         "run with `--full-refresh` to change the layout",
     ),
-    _refused(
-        "delete_condition",
-        "Athena",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
+    *_each(
+        "delete_condition insert_condition update_condition "
+        "merge_update_columns_default_rule merge_update_columns_rules",
+        lambda key: _refused(
+            key,
+            "Athena",
+            "the merge here has other settings for conditions and columns",
+            _OWN_CLAUSES,
+        ),
     ),
-    _refused(
-        "insert_condition",
-        "Athena",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
+    *_each(
+        "merge_clauses merge_insert_condition merge_on_using_columns "
+        "merge_returning_columns merge_update_condition merge_update_set_expressions",
+        lambda key: _refused(
+            key,
+            "DuckDB",
+            "the merge here has other settings for conditions and columns",
+            _OWN_CLAUSES,
+        ),
     ),
-    _refused(
-        "update_condition",
-        "Athena",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_update_columns_default_rule",
-        "Athena",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_update_columns_rules",
-        "Athena",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_clauses",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_insert_condition",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_on_using_columns",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_returning_columns",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_update_condition",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "merge_update_set_expressions",
-        "DuckDB",
-        "the merge here has other settings for conditions and columns",
-        _OWN_CLAUSES,
-    ),
-    _refused(
-        "overwrite_columns",
-        "Snowflake",
-        "a run replaces whole rows",
-        "use `merge_update_columns` or `incremental_predicates`",
-    ),
-    _refused(
-        "immutable_where",
-        "Snowflake",
-        "a run replaces whole rows",
-        "use `merge_update_columns` or `incremental_predicates`",
+    *_each(
+        "overwrite_columns immutable_where",
+        lambda key: _refused(
+            key,
+            "Snowflake",
+            "a run replaces whole rows",
+            "use `merge_update_columns` or `incremental_predicates`",
+        ),
     ),
     _refused(
         "inserts_only",
@@ -306,10 +236,10 @@ _INCREMENTAL = (
         "old rows would stay next to those that replace them",
         "use `incremental_strategy: append`",
     ),
-    _hint("enable_list_inference", "BigQuery, Glue", _NO_TEMPORARY),
-    _hint("intermediate_format", "BigQuery, Glue", _NO_TEMPORARY),
-    _hint("custom_temp_suffix", "BigQuery, Glue", _NO_TEMPORARY),
-    _hint("use_iceberg_temp_views", "BigQuery, Glue", _NO_TEMPORARY),
+    *_each(
+        "enable_list_inference intermediate_format custom_temp_suffix use_iceberg_temp_views",
+        lambda key: _hint(key, "BigQuery, Glue", _NO_TEMPORARY),
+    ),
     _refused("sync_nested_columns", "Trino", "only whole columns are added", "use --full-refresh"),
     _refused(
         "copy_materialization",
@@ -344,8 +274,10 @@ _PLACES = (
         "no other catalog lists the tables of a store",
         "let its readers use Kartothek, or `ktk_engine` in Python",
     ),
-    _refused("custom_location", "Glue, BigQuery", _PLACE, _SET_STORE),
-    _refused("storage_uri", "Glue, BigQuery", _PLACE, _SET_STORE),
+    *_each(
+        "custom_location storage_uri",
+        lambda key: _refused(key, "Glue, BigQuery", _PLACE, _SET_STORE),
+    ),
 )
 
 _FORMATS = (
@@ -411,23 +343,11 @@ _KEPT = (
     _hint("transient", "Snowflake", "old versions stay until the clean-up", "use `ktk cleanup`"),
     _refused("ttl", "ClickHouse", _EXPIRY, _DELETE),
     _hint("backup", "Redshift", "the storage keeps backups, not this adapter"),
-    _hint(
-        "iceberg_expire_snapshots",
-        "Glue, Athena",
-        "old versions stay until the clean-up",
-        "use `ktk cleanup`",
-    ),
-    _hint(
-        "purge_dropped_iceberg_data",
-        "Glue, Athena",
-        "old versions stay until the clean-up",
-        "use `ktk cleanup`",
-    ),
-    _hint(
-        "versions_to_keep",
-        "Glue, Athena",
-        "old versions stay until the clean-up",
-        "use `ktk cleanup`",
+    *_each(
+        "iceberg_expire_snapshots purge_dropped_iceberg_data versions_to_keep",
+        lambda key: _hint(
+            key, "Glue, Athena", "old versions stay until the clean-up", "use `ktk cleanup`"
+        ),
     ),
     _always_so(
         "enable_change_history", "BigQuery", "each commit says what it changed: `ktk history`"
@@ -464,8 +384,10 @@ _ACCESS = (
         "readers need not give a condition",
         "use `query_timeout` to limit what a query may cost",
     ),
-    _hint("access_control_list", "Databricks", NO_USERS, _BUCKET_RIGHTS, False),
-    _hint("notebook_access_control_list", "Databricks", NO_USERS, _BUCKET_RIGHTS, False),
+    *_each(
+        "access_control_list notebook_access_control_list",
+        lambda key: _hint(key, "Databricks", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    ),
 )
 
 _ENGINES = (
@@ -485,48 +407,35 @@ _ENGINES = (
     _hint("seed_by_insert", "Athena", "a CSV file is written in one commit, without SQL"),
     _hint("seed_s3_upload_args", "Athena", "the profile's `storage_options` hold for all writes"),
     _hint("view_update_via_alter", "Databricks", "a view is replaced in one step", tables=False),
-    _hint("packages", "Databricks", _HERE, _INSTALL, False),
-    _hint("index_url", "Databricks", _HERE, _INSTALL, False),
-    _hint("additional_libs", "Databricks", _HERE, _INSTALL, False),
-    _hint("environment_key", "Databricks", _HERE, _INSTALL, False),
-    _hint("environment_dependencies", "Databricks", _HERE, _INSTALL, False),
-    _hint("notebook_scoped_libraries", "Databricks", _HERE, _INSTALL, False),
-    _hint("cluster_id", "Databricks", _COMPUTE, tables=False),
-    _hint("job_cluster_config", "Databricks", _COMPUTE, tables=False),
-    _hint("http_path", "Databricks", _COMPUTE, tables=False),
-    _hint("create_notebook", "Databricks", _COMPUTE, tables=False),
-    _hint("existing_job_id", "Databricks", _COMPUTE, tables=False),
-    _hint("user_folder_for_python", "Databricks", _COMPUTE, tables=False),
-    _hint("python_job_config", "Databricks", _COMPUTE, tables=False),
-    _hint("additional_task_settings", "Databricks", _COMPUTE, tables=False),
-    _hint("post_hook_tasks", "Databricks", _COMPUTE, tables=False),
-    _hint("notebook_template_id", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("reservation", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("engine_config", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("skip_workgroup_check", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("spark_cross_account_catalog", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("spark_encryption", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("spark_requester_pays", "BigQuery, Athena", _COMPUTE, tables=False),
-    _hint("query_settings", "ClickHouse, Snowflake", _COMPUTE, tables=False),
-    _hint("connection_overrides", "ClickHouse, Snowflake", _COMPUTE, tables=False),
-    _hint("disable_on_cluster", "ClickHouse, Snowflake", _COMPUTE, tables=False),
-    _hint("force_on_cluster", "ClickHouse, Snowflake", _COMPUTE, tables=False),
-    _hint("snowflake_initialization_warehouse", "ClickHouse, Snowflake", _COMPUTE, tables=False),
-    _hint("query_group", "Redshift, Trino", _COMMENT, "use `query-comment`", False),
-    _hint("client_tags", "Redshift, Trino", _COMMENT, "use `query-comment`", False),
-    _hint("auto_refresh", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint("enable_refresh", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint(
-        "refresh_interval_minutes",
-        "BigQuery, Snowflake, Redshift, Trino",
-        _NO_SERVICE,
-        tables=False,
+    *_each(
+        "packages index_url additional_libs environment_key environment_dependencies "
+        "notebook_scoped_libraries",
+        lambda key: _hint(key, "Databricks", _HERE, _INSTALL, tables=False),
     ),
-    _hint("max_staleness", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint("refresh_warehouse", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint("scheduler", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint("grace_period", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
-    _hint("schedule", "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    *_each(
+        "cluster_id job_cluster_config http_path create_notebook existing_job_id "
+        "user_folder_for_python python_job_config additional_task_settings post_hook_tasks",
+        lambda key: _hint(key, "Databricks", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "notebook_template_id reservation engine_config skip_workgroup_check "
+        "spark_cross_account_catalog spark_encryption spark_requester_pays",
+        lambda key: _hint(key, "BigQuery, Athena", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "query_settings connection_overrides disable_on_cluster force_on_cluster "
+        "snowflake_initialization_warehouse",
+        lambda key: _hint(key, "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "query_group client_tags",
+        lambda key: _hint(key, "Redshift, Trino", _COMMENT, "use `query-comment`", tables=False),
+    ),
+    *_each(
+        "auto_refresh enable_refresh refresh_interval_minutes max_staleness "
+        "refresh_warehouse scheduler grace_period schedule",
+        lambda key: _hint(key, "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    ),
     _mapped(
         "job_execution_timeout_seconds",
         "BigQuery",
