@@ -268,56 +268,6 @@ class Materializations(CubeOfRun):
             return False
         return isinstance(config, DatasetConfig) and config.incremental is not None
 
-    @available.parse(lambda *_, **__: False)
-    def rebuilds(self, model: Mapping[str, Any], relation: BaseRelation, sql: str) -> bool:
-        """Whether a model with `on_schema_change: full_refresh` has other columns than stored.
-
-        Args:
-            model: the node as Jinja's `model`.
-            relation: the model's relation.
-            sql: the query of an incremental run.
-
-        Returns:
-            Whether to render its query again, for which `is_incremental()` is now false.
-
-        Raises:
-            DbtConfigError: the query cannot be rendered again.
-        """
-        config = self._dataset_config_of(model)
-        if config.target.on_schema_change != "full_refresh":
-            return False
-        if not (config.keeps_rows or config.target.cube):
-            return False
-        from ktk_engine.spark.arrow_types import arrow_schema
-        from ktk_engine.write.build import changed_columns
-
-        if model["language"] != "sql":
-            raise DbtConfigError(
-                f"Model {config.model}: config `on_schema_change` is 'full_refresh', but the "
-                "columns of a Python model are known only once it has run. Nothing was written. "
-                "Use another value, and --full-refresh when its columns change."
-            )
-        with self._after_header(model, sql) as query:
-            found = arrow_schema(self.connections.sessions.current().schema_of(query))
-            store = self.connections.warehouse.create_schema(str(relation.schema))
-            config = self._with_fitting_types(config, lambda: found)
-            changed = changed_columns(store, found, config.target)
-        if not changed:
-            return False
-        names = ", ".join(dict.fromkeys(finding.column for finding in changed))
-        if model.get("extra_ctes"):
-            raise DbtConfigError(
-                f"Model {config.model}: its columns have changed ({names}), and it reads ephemeral "
-                "models, whose queries are not rendered again. Nothing was written. Run it with "
-                "--full-refresh."
-            )
-        _LOGGER.warning(
-            f"{relation} is rebuilt, as with --full-refresh: its columns have changed ({names}), "
-            "and on_schema_change is full_refresh."
-        )
-        self._with_other_columns.add(str(model["unique_id"]))
-        return True
-
     def valid_incremental_strategies(self) -> list[str]:
         """Strategies that dbt accepts in a configuration; `config.model_config` checks them."""
         return list(STRATEGIES)
