@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
@@ -13,7 +14,7 @@ from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.scope import FOLDER, LogScope
+from ktk_engine.log.scope import FOLDER, LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
@@ -36,41 +37,116 @@ class Relation:
     entry: DatasetEntry | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class Catalog:
+    """The names in a store, listed at once; the log of a cube is read if a name may need it."""
+
+    store: ObjectStore
+    views: tuple[str, ...]
+    published: tuple[str, ...]  # uuids of datasets with a document
+    cubes: tuple[str, ...]  # with a log
+    tables: frozenset[str]  # with a log
+
+    @classmethod
+    def of(cls, store: ObjectStore) -> Catalog:
+        """List the names of a store, with four shallow listings."""
+        listings: list[Callable[[], list[str]]] = [
+            lambda: store.list_names(VIEW_FOLDER),
+            lambda: list_documents(store),
+            lambda: _logged(store, "cube"),
+            lambda: _logged(store, "dataset"),
+        ]
+        views, published, cubes, tables = ask_all(store, _call, listings)
+        names = filter(is_uuid, map(view_name, views))  # we write no others
+        return cls(store, tuple(names), tuple(published), tuple(cubes), frozenset(tables))
+
+    @cached_property
+    def relations(self) -> list[Relation]:
+        """All relations, sorted by name; see `list_relations`."""
+        found = [Relation(name, "view") for name in self.views]
+        datasets = _datasets(self.store, self.published, self.cubes, self.tables)
+        for uuid, entry in datasets.items():
+            found.append(Relation(relation_name(uuid, entry), "dataset", uuid, entry))
+        return sorted(found, key=lambda relation: (relation.name, relation.uuid))
+
+    def named(self, name: str) -> list[Relation]:
+        """The relations of a name in any letter case.
+
+        Who writes a view or a table sees to it that no dataset of a cube has its name. So the logs
+        of cubes are not read for a name of these, unless another program wrote the table.
+        """
+        wanted = Identifier(name)
+        found = self._plain.get(wanted, [])
+        if wanted not in self._ids_in_cubes and all(
+            not item.uuid or item.uuid in self.tables for item in found
+        ):
+            hidden = self._hidden(wanted)
+            if found or hidden:
+                return [*found, *hidden]
+        return self._by_name.get(wanted, [])
+
+    @cached_property
+    def _by_name(self) -> dict[Identifier, list[Relation]]:
+        return _grouped(self.relations)
+
+    @cached_property
+    def _plain(self) -> dict[Identifier, list[Relation]]:
+        """Views, and tables with a document."""
+        tables = (uuid for uuid in self.published if not is_in_cube(uuid))
+        views = (Relation(name, "view") for name in self.views)
+        return _grouped([*views, *(Relation(uuid, "dataset", uuid) for uuid in tables)])
+
+    @cached_property
+    def _ids_in_cubes(self) -> set[Identifier]:
+        """Names of datasets in cubes, for those whose models do not give them another one."""
+        return {Identifier(split_uuid(u)[1]) for u in self.published if is_in_cube(u)}
+
+    def _hidden(self, wanted: Identifier) -> list[Relation]:
+        """Tables of a name that have a log and no document."""
+        names = self.tables.difference(self.published)
+        alike = [name for name in names if Identifier(name) == wanted]
+        states = _states(self.store, "dataset", alike, {})
+        return [Relation(uuid, "dataset", uuid) for state in states for uuid in state.datasets]
+
+    def find(self, name: str) -> Relation | None:
+        """Find a relation by name in any letter case; a `ConsistencyError` if several have it.
+
+        `cube:<prefix>` and `dataset:<uuid>` work in any store, even one that only Kartothek wrote.
+        The uuid alone finds a dataset of a cube.
+        """
+        kind, _, wanted = name.partition(":")
+        if kind in ("cube", "dataset") and wanted:
+            return self._addressed(kind, wanted)
+        found = self.named(name)
+        if len(found) > 1:
+            raise ConsistencyError(_ambiguous(name, found))
+        if not found and is_in_cube(name):
+            return self._addressed("dataset", name)
+        return found[0] if found else None
+
+    def _addressed(self, kind: str, wanted: str) -> Relation | None:
+        """Find a cube by its prefix, or a dataset by its uuid."""
+        scope = cube_scope(wanted) if kind == "cube" else scope_of(wanted)
+        logged = scope.name in (self.cubes if scope.kind == "cube" else self.tables)
+        published = list(filter(scope.owns, self.published))
+        if not (logged or published):
+            return None
+        datasets = resolve(self.store, scope, published).datasets
+        if kind == "cube":
+            return Relation(_CUBE + wanted, "view") if datasets else None
+        if wanted not in datasets:
+            return None
+        entry = datasets[wanted].entry if scope.kind == "cube" else None
+        return Relation(relation_name(wanted, entry), "dataset", wanted, entry)
+
+
 def list_relations(store: ObjectStore) -> list[Relation]:
     """List the relations of a store, sorted by name, with a few shallow listings.
 
     It includes datasets that are committed but not published, such as an enrichment without its
     seed.
     """
-    listings: list[Callable[[], list[str]]] = [
-        lambda: store.list_names(VIEW_FOLDER),
-        lambda: list_documents(store),
-        lambda: _logged(store, "cube"),
-        lambda: _logged(store, "dataset"),
-    ]
-    views, published, cubes, tables = ask_all(store, _call, listings)
-    names = filter(is_uuid, map(view_name, views))  # we write no others
-    relations = [Relation(name, "view") for name in names]
-    for uuid, entry in _datasets(store, published, cubes, tables).items():
-        relations.append(Relation(relation_name(uuid, entry), "dataset", uuid, entry))
-    return sorted(relations, key=lambda relation: (relation.name, relation.uuid))
-
-
-def find_relation(relations: Mapping[Identifier, list[Relation]], name: str) -> Relation | None:
-    """Find a relation by name in any letter case; a `ConsistencyError` if several have it.
-
-    `cube:<prefix>` and `dataset:<uuid>` work in any store, even one that only Kartothek wrote. The
-    uuid alone finds a dataset of a cube.
-    """
-    kind, _, wanted = name.partition(":")
-    if kind in ("cube", "dataset") and wanted:
-        return _by_uuid(relations, kind, wanted)
-    found = relations.get(Identifier(name), [])
-    if len(found) > 1:
-        raise ConsistencyError(_ambiguous(name, found))
-    if not found and is_in_cube(name):
-        return _by_uuid(relations, "dataset", name)
-    return found[0] if found else None
+    return Catalog.of(store).relations
 
 
 def _ambiguous(name: str, found: list[Relation]) -> Message:
@@ -93,19 +169,7 @@ def _ambiguous(name: str, found: list[Relation]) -> Message:
     )
 
 
-def _by_uuid(
-    relations: Mapping[Identifier, list[Relation]], kind: str, wanted: str
-) -> Relation | None:
-    """Find a cube by its prefix, or a dataset by its uuid."""
-    datasets = [item for items in relations.values() for item in items if item.uuid]
-    if kind == "dataset":
-        return next((item for item in datasets if item.uuid == wanted), None)
-    if any(split_uuid(item.uuid)[0] == wanted for item in datasets):
-        return Relation(_CUBE + wanted, "view")
-    return None
-
-
-def by_name(relations: list[Relation]) -> dict[Identifier, list[Relation]]:
+def _grouped(relations: Iterable[Relation]) -> dict[Identifier, list[Relation]]:
     """Group relations by name."""
     grouped: dict[Identifier, list[Relation]] = defaultdict(list)
     for relation in relations:

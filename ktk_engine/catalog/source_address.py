@@ -44,7 +44,7 @@ class StoreAddress:
     """A relation of any Kartothek store."""
 
     store: str  # absolute path or URL
-    relation: str  # see `find_relation`
+    relation: str  # see `Catalog.find`
     version: int | str | None = None  # number or tag; None for the newest
 
     def __str__(self) -> str:

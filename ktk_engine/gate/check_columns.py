@@ -92,7 +92,8 @@ def change_schema(
 ) -> SchemaChange:
     """Decide about the differences between a model and its dataset.
 
-    `fail` refuses them all. `append_new_columns` adds new columns, which old files read as null.
+    `fail` refuses them all, and so does `full_refresh`, whose caller rebuilds. `append_new_columns`
+    adds new columns, which old files read as null.
     `sync_all_columns` also drops columns. `ignore` leaves the model's new columns out, except for
     `configured` ones. Only `sync_all_columns` accepts missing columns, since a rebuild would lose
     their values. If rows stay, their values do too, and `append_new_columns` accepts them as well:

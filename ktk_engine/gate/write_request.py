@@ -23,7 +23,7 @@ from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.identifier import Identifier, find_names
 
 Conditions: TypeAlias = Sequence[Condition]
-OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore"]
+OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore", "full_refresh"]
 ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
 
 

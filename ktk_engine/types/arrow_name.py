@@ -109,6 +109,14 @@ class _Tokens:
         return f"before `{self.peek()}`" if self.peek() else "at the end"
 
 
+# Nested types in SQL, as examples.
+_PARTS = {
+    "struct": "struct<a: string, b: int>",
+    "array": "array<int>",
+    "map": "map<string, int>",
+}
+
+
 def parse_type(text: str) -> pa.DataType:
     """Read the name of a type, in Arrow (`list<item: int64>`) or SQL (`array<bigint>`).
 
@@ -215,6 +223,11 @@ def _type(tokens: _Tokens) -> pa.DataType:
         return reader(name, tokens)
     if name in _SIMPLE:
         return _SIMPLE[name]
+    if name in _PARTS:
+        raise TypeClassError(
+            f"`{tokens.text}` is not a type: `{word}` needs the types of its parts, for instance "
+            f"{_PARTS[name]}"
+        )
     hint = did_you_mean_clause(name, {*_SIMPLE, *_READERS})
     raise TypeClassError(f"`{tokens.text}` is not a type: `{word.lstrip('`')}` is unknown{hint}")
 

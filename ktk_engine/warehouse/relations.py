@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.catalog.catalog import (
+    Catalog,
     Kind,
     Relation,
-    by_name,
     cube_state,
-    find_relation,
     list_relations,
     read_view,
 )
@@ -65,10 +64,12 @@ class Relations:
         `kind` chooses if a view and a dataset share the name. Raises a `ConsistencyError` if there
         are several.
         """
-        relations = by_name(self.list(schema))
-        named = relations.get(Identifier(name), [])
-        meant = [item for item in named if item.kind == kind]
-        return meant[0] if len(meant) == 1 else find_relation(relations, name)
+        store = self.warehouse.find_schema(schema)
+        if store is None:
+            return None
+        catalog = Catalog.of(store)
+        meant = [item for item in catalog.named(name) if item.kind == kind] if kind else []
+        return meant[0] if len(meant) == 1 else catalog.find(name)
 
     def existing(self, schema: str, name: str) -> Relation:
         """Look a relation up; raises a `DatasetNotFoundError` that says what exists."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, by_name, list_relations, read_view
+from ktk_engine.catalog.catalog import Catalog, Relation, read_view
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.describe.info import DatasetDescription, describe_dataset
 from ktk_engine.describe.last_change import changed_at, last_change
@@ -19,7 +19,6 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import sql_name
-from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.author import OWNER
 from ktk_engine.warehouse.relations import Relations
 
@@ -57,9 +56,9 @@ class SchemaCatalog:
         return self.known.store_of(self.schema)
 
     @cached_property
-    def relations(self) -> Mapping[Identifier, list[Relation]]:
-        """The schema's relations by name, listed once."""
-        return by_name(list_relations(self.store))
+    def names(self) -> Catalog:
+        """The names in the schema, listed once."""
+        return Catalog.of(self.store)
 
     def describe(self, relation: Relation) -> RelationDescription | None:
         """Describe a relation; None if it was dropped meanwhile, or is a view without columns.

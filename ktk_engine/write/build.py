@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from ktk_engine.gate.gate import ValidatedWrite
+from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.declared import apply_declared, with_known_classes
+from ktk_engine.types.finding import Finding
+from ktk_engine.types.schema import compare_schemas
 from ktk_engine.write.check_write import check_write
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
@@ -44,6 +52,20 @@ def build_from(store: ObjectStore, source: Source[Rows], target: WriteRequest) -
     return retry_write_on_conflict(
         store, target, source, write, is_blind=True, may_vanish=may_vanish
     )
+
+
+def changed_columns(store: ObjectStore, schema: pa.Schema, target: WriteRequest) -> list[Finding]:
+    """Give what new rows would change about the columns of a dataset, if it exists."""
+    state = resolve(store, target.scope)
+    if target.uuid not in state.datasets:
+        return []
+    known, datasets = state.snapshot(target.uuid).schema, state.snapshots_by_id()
+    bound = replace(target, mode="append", full_refresh=False)  # its rows would stay
+    names = stored_names(bound, schema.names, datasets)
+    given = pa.schema([item.with_name(names.get(item.name, item.name)) for item in schema])
+    declared = spelled(target, given.names).declared
+    given, findings = apply_declared(given, declared, contract=target.contract)
+    return findings or compare_schemas(known, with_known_classes(given, known, declared))
 
 
 def write_rows(write: ValidatedWrite, rows: Rows) -> WriteResult:

@@ -33,7 +33,7 @@ from tests.faults.invariants import (
     verify_published,
 )
 from tests.faults.verbs import prepare, run
-from tests.support.changes import Retention, Target, build, run_cleanup
+from tests.support.changes import Retention, WriteRequest, build, run_cleanup
 from tests.support.committed import resolve, scope_of
 from tests.support.stores import LocalStore
 
@@ -90,7 +90,7 @@ def _clean(folder: Path, random: Random) -> str:
     try:
         store = AgedStore(disk / "store")
         for _ in range(12):
-            build(LocalStore(store.root), pa.table({"a": range(3000)}), Target(TABLE))
+            build(LocalStore(store.root), pa.table({"a": range(3000)}), WriteRequest(TABLE))
         content = found_content(store)
         state = resolve(store, scope_of(TABLE))
         part = next(info.key for info in store.list(f"{TABLE}/table/"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
 from tests.functional.relations import rows, store_of
@@ -165,3 +166,83 @@ class TestContractOfAView(Base):
         assert "cast(v as string)" in result.message
         self.write(project, "low", "select L, cast(v as string) as v from {{ ref('cells') }}")
         run_dbt(["run", "-s", "low"])
+
+
+REBUILT = """
+{{{{ config(materialized='{how}', on_schema_change='full_refresh', {more}) }}}}
+select id, {value} from range(4)
+{{% if is_incremental() %}} where id >= 3 {{% endif %}}
+"""
+
+
+class TestFullRefresh:
+    """A run whose query has other columns rebuilds, from a query that is not incremental."""
+
+    KINDS: ClassVar = {
+        "appended": {"how": "incremental", "more": ""},
+        "merged": {"how": "incremental", "more": "unique_key='id'"},
+        "overwritten": {"how": "incremental", "more": "incremental_strategy='insert_overwrite'"},
+        "cells": {"how": "cube_seed", "more": "incremental_strategy='merge', cube='c', "
+                  "dimension_columns=['id']"},
+        "whole": {"how": "cube_seed", "more": "cube='d', dimension_columns=['id']"},
+    }  # fmt: skip
+
+    def text(self, kind: str, value: str) -> str:
+        return REBUILT.format(**self.KINDS[kind], value=value)
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {f"{kind}.sql": self.text(kind, "1 as a") for kind in self.KINDS}
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            ("1 as a", None),
+            ("1 as a, 2 as b", (1, 2)),  # a new column
+            ("2 as b", (2,)),  # one that is gone
+            ("'x' as b", ("x",)),  # another class
+            ("'y' as B", None),  # the same in another letter case
+        ],
+    )
+    def test_a_changed_column_rebuilds_and_says_so(self, project, value, expected):
+        if value == "1 as a":
+            run_dbt(["run"])
+        for kind in self.KINDS:
+            write_file(self.text(kind, value), f"{project.project_root}/models/{kind}.sql")
+        _, text = run_dbt_and_capture(["run"])
+        assert text.count("is rebuilt, as with --full-refresh: its columns have changed") == (
+            0 if expected is None else len(self.KINDS)
+        )
+        for kind in self.KINDS if expected else ():
+            found = rows(project, f"select * from {{s}}.{kind} order by id")
+            assert [row[1:] for row in found] == [expected] * 4
+
+    @pytest.mark.parametrize(
+        ("kind", "more", "said"),
+        [
+            ("appended", "full_refresh=false", "`full_refresh: false` says never to do that"),
+            (
+                "appended",
+                "incremental_strategy='microbatch', event_time='id', batch_size='day', "
+                "begin='2020-01-01'",
+                "a batch has only the rows of its window",
+            ),
+        ],
+    )
+    def test_what_contradicts_it_is_refused_before_anything_runs(self, project, kind, more, said):
+        path = f"{project.project_root}/models/{kind}.sql"
+        write_file(REBUILT.format(how="incremental", more=more, value="1 as a"), path)
+        try:
+            with pytest.raises(Exception, match=said):
+                run_dbt(["run", "-s", kind], expect_pass=False)
+        finally:
+            write_file(self.text(kind, "'x' as b"), path)
+
+    def test_a_model_that_cannot_be_rendered_again(self, project):
+        folder = f"{project.project_root}/models"
+        write_file("{{ config(materialized='ephemeral') }} select 1 as z", f"{folder}/inner.sql")
+        text = self.text("appended", "'x' as b, z as c")
+        text = text.replace("range(4)", "range(4) cross join {{ ref('inner') }}")
+        write_file(text, f"{folder}/appended.sql")
+        (result,) = run_dbt(["run", "-s", "appended"], expect_pass=False)
+        assert "it reads ephemeral models" in result.message

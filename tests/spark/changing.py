@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.warehouse.change_statement import change_by_statement  # deep: without dbt
-from tests.support.committed import by_name, find_relation, list_relations
+from tests.support.committed import Catalog
 
 
 def run(sql, store, text):
     """Run a statement on `an.<name>`; gives what was written, None if nothing changed."""
     statement = read_statement(text)
-    found = find_relation(by_name(list_relations(store)), statement.command.name[1])
+    found = Catalog.of(store).find(statement.command.name[1])
     return change_by_statement(sql, store, found, statement)

@@ -9,12 +9,12 @@ import pytest
 
 from ktk_engine import Store
 from tests.spark.statements_of_store import Statements
-from tests.support.changes import Source, Target, build
+from tests.support.changes import Source, WriteRequest, build
 from tests.support.spark import MergeBy, merge
 
 ROWS = pa.table({"ID": [3, 1, 2, 2], "NAME": ["c", "a", None, "b"], "DAY": [1, 1, 2, 2]})
 CASES = {"lower": str.lower, "upper": str.upper, "mixed": str.title}
-T = Target("t")
+T = WriteRequest("t")
 # With `{id}`, `{name}` and `{day}` in one letter case; Spark leaves out projections that only
 # rename a column so.
 QUERIES = (
@@ -50,7 +50,7 @@ TARGETS = {
     "bucketed": replace(T, bucket_by=("iD",), num_buckets=2),
     "bucketed in folders": replace(T, partition_by=("dAY",), bucket_by=("Id",), num_buckets=2),
     "in tasks": replace(T, buckets=2, clustered_by=("NAME",)),
-    "cube": Target("s", "seed", "c", ("Id", "Name"), ("Day",)),
+    "cube": WriteRequest("s", "seed", "c", ("Id", "Name"), ("Day",)),
 }
 MODES = ("append", "partitions", "merge", "delete+insert")
 PLAIN = {"up": "plain_up", "view": "plain_view", "renaming_view": "plain_renaming"}
@@ -62,7 +62,7 @@ def in_case(text: str, case: str, names: dict[str, str]) -> str:
     return text.format(**{name: CASES[case](name) for name in ("id", "name", "day")}, **names)
 
 
-def dataset_of(store, target: Target) -> pa.Table:
+def dataset_of(store, target: WriteRequest) -> pa.Table:
     """The rows of a dataset, of a table or in its cube."""
     opened = Store(store.url)
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.spark.statements_of_store import Statements
-from tests.support.changes import Source, Target, build
+from tests.support.changes import Source, WriteRequest, build
 from tests.support.spark import MergeBy, Predicates, merge, replace_where
 
 # Each has its rows shuffled, with `day` as a key.
@@ -25,7 +25,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "40",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-T = Target("t")
+T = WriteRequest("t")
 
 
 def by_key(strategy: str):
@@ -60,7 +60,7 @@ def ours(spark, tmp_path_factory):
 def test_a_small_result_is_few_files(ours, shape, strategy):
     text = SHAPES[shape]
     query = Source.query(ours.session, lambda: ours.session.sql(text))
-    as_table = build(ours.store, ours.session.sql(text), Target("as_table"))
+    as_table = build(ours.store, ours.session.sql(text), WriteRequest("as_table"))
     for round_ in ("first", "later"):
         written = STRATEGIES[strategy](ours, query)
         assert written.rows == as_table.rows == 366, round_

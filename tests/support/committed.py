@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ktk_engine.catalog.catalog import (
-    by_name,
-    find_relation,
+    Catalog,
     list_relations,
     list_scopes,
     read_view,

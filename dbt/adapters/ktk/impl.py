@@ -24,6 +24,7 @@ from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.python_models import PythonModels, language_problem
+from dbt.adapters.ktk.materialize.rebuilds import Rebuilds
 from dbt.adapters.ktk.materialize.snapshots import Snapshots
 from dbt.adapters.ktk.materialize.staged_run import StagedRuns
 from dbt.adapters.ktk.metastore import python_problem
@@ -56,7 +57,14 @@ class KtkConfig(SparkConfig):
 
 
 class KtkAdapter(
-    PythonModels, Snapshots, StagedRuns, CubeMethods, Documentation, CliBridge, OrphanedDatasets
+    PythonModels,
+    Snapshots,
+    Rebuilds,
+    StagedRuns,
+    CubeMethods,
+    Documentation,
+    CliBridge,
+    OrphanedDatasets,
 ):
     """dbt on cubes: relations belong to the store, and SQL to Spark."""
 

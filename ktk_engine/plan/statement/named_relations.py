@@ -10,14 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import (
-    Relation,
-    by_name,
-    cube_state,
-    find_relation,
-    list_relations,
-    read_view,
-)
+from ktk_engine.catalog.catalog import Catalog, Relation, cube_state, read_view
 from ktk_engine.catalog.moment import Moment
 from ktk_engine.catalog.source_address import FileAddress, StoreAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
@@ -105,7 +98,7 @@ class NamedRelations:
     """The relations of one statement, all read at one version of each scope."""
 
     known: KnownStores
-    _catalogs: dict[str, dict[Identifier, list[Relation]] | None] = field(default_factory=dict)
+    _catalogs: dict[str, Catalog | None] = field(default_factory=dict)
     _schemas: dict[Identifier, str] = field(default_factory=dict)
     _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], ViewDocument] = field(default_factory=dict)
@@ -133,25 +126,26 @@ class NamedRelations:
         if not is_store_address(schema):
             schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
-        relation = find_relation(catalog, name) if catalog is not None else None
+        relation = catalog.find(name) if catalog is not None else None
         return None if relation is None else (schema, relation)
 
     def _outside(self, parts: Sequence[str], address: StoreAddress) -> Relation:
-        catalog = self._catalog(address.store) or {}
-        relation = find_relation(catalog, address.relation)
+        catalog = self._catalog(address.store)
+        relation = None if catalog is None else catalog.find(address.relation)
         if relation is None:
-            hint = did_you_mean(address.relation, map(str, catalog), "{}")
-            known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
+            others = [] if catalog is None else catalog.relations
+            hint = did_you_mean(address.relation, [item.name for item in others], "{}")
+            known = ", ".join(item.uuid or item.name for item in others)
             raise DatasetNotFoundError(
                 f"{'.'.join(parts[1:])}: the store {address.store} has no "
                 f"{address.relation.replace(':', ' ')}.{hint} It has: {known or 'nothing'}."
             )
         return relation
 
-    def _catalog(self, schema: str) -> dict[Identifier, list[Relation]] | None:
+    def _catalog(self, schema: str) -> Catalog | None:
         if schema not in self._catalogs:
             store = self.known.open_schema(schema)
-            self._catalogs[schema] = None if store is None else by_name(list_relations(store))
+            self._catalogs[schema] = None if store is None else Catalog.of(store)
         return self._catalogs[schema]
 
     def store(self, schema: str) -> ObjectStore:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from dbt.artifacts.resources import ModelConfig, SeedConfig, SnapshotConfig
 from dbt.artifacts.resources.v1.components import ColumnInfo
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
@@ -15,6 +16,7 @@ from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, Foreig
 from dbt.adapters.ktk.config.foreign_configs import hints
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.config.time_limit import TimeLimit, time_limit
+from tests.foreign_keys import RECORDED
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configs-of-other-adapters.md").read_text(
     encoding="utf-8"
@@ -28,6 +30,7 @@ VALUES = {
     "compression": {"compression": "snappy"},
     "write_compression": {"write_compression": "snappy"},
     "timeout": {"timeout": 3600},
+    "job_execution_timeout_seconds": {"job_execution_timeout_seconds": 60},
     "tblproperties": {"tblproperties": {"owner": "x"}},
     "table_properties": {"table_properties": {"owner": "x"}},
 }
@@ -273,7 +276,7 @@ def test_options_of_other_formats_are_a_warning(options):
     _, unknown = sorted(hints("m", config, True), key=lambda hint: "options" in hint.text)
     others = ", ".join(key for key in options if key != "compression")
     assert f"config `options`: {others} does nothing: it is for another" in unknown.text
-    assert "Did you mean `compression`" in refused(**TABLE, options={"compresion": "zstd"})
+    assert "Did you mean `row_group_rows`" in refused(**TABLE, options={"row_group_row": 9})
 
 
 @pytest.mark.parametrize(
@@ -291,3 +294,38 @@ def test_the_time_limit_of_a_python_model(config, limit):
     node.config = {"timeout": "long"}
     with pytest.raises(DbtConfigError, match="`timeout` must be a number of seconds"):
         time_limit(node, 9)
+
+
+# Of sources, functions, dictionaries, plugins and arguments, or dbt's own: no configs of models.
+OF_OTHERS = frozenset(
+    """
+    Args Ex SparkProperties __dbt_internal_microbatch_event_time_end
+    __dbt_internal_microbatch_event_time_start append as_of_datetime as_of_version attach_options
+    aws_access_key_id aws_secret_access_key bucket catchup column_names csv_read_options
+    data_cell_filters date_format datetime_format depends_on depends_on_validation duckdb_alias
+    engine_kwargs entry_point expected_rows expected_sql external_id fast fields filters
+    float_format fmt formatter glue_database header_styling http_headers iceberg_table
+    ignore_sheet_too_large_error index inf_rep inherited_tags interval json_read_options
+    labels_from_meta layout lazy_close lifetime merge_cells mode mv_on_schema_change na_rep name
+    notebook_scoped overrides parameters params parquet_read_options partition_columns path
+    persist_constraints pg_schema plugin principals randomize range read_only refreshable
+    repopulate_from_mvs_on_full_refresh role_arn runtime_version save_mode secret settings
+    sheet_name skip_empty_sheet snapshot_table_column_names snowflake sort_by source_type
+    storage_options structure substitute_variables table tags_columns type update_field update_lag
+    url views_enabled volatility
+    """.split()  # noqa: SIM905
+)
+
+
+def test_every_config_that_other_adapters_read_is_in_the_table():
+    """The recorded keys are made from the adapters' wheels: see `tests/foreign_keys.py`."""
+    of_dbt = {
+        name
+        for config in (ModelConfig, SnapshotConfig, SeedConfig)
+        for name in config.__dataclass_fields__
+    }
+    known = {*of_dbt, *OF_OTHERS, *model_config._KEYS, *model_config._KEYS_OF_DBT}
+    known |= model_config._OTHERS
+    for line in RECORDED.read_text(encoding="utf-8").splitlines():
+        adapter, _, keys = line.partition(": ")
+        assert set(keys.split()) - known == set(), adapter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.catalog import Catalog, Relation, read_view
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import DatasetNotFoundError
 from tests.support.dataset_builder import write_plain_nyc
@@ -13,12 +13,12 @@ from tests.support.stores import Warehouse
 
 def test_a_cube_is_found_by_its_prefix_and_a_dataset_by_its_uuid(store):
     write_plain_nyc(store)
-    known = by_name(list_relations(store))
-    assert find_relation(known, "cube:nyc") == Relation("cube:nyc", "view")
+    known = Catalog.of(store)
+    assert known.find("cube:nyc") == Relation("cube:nyc", "view")
     assert read_view(store, "cube:nyc") == ViewDocument("cube:nyc", "cube", cube="nyc")
-    assert find_relation(known, "dataset:nyc++weather") == find_relation(known, "weather")
+    assert known.find("dataset:nyc++weather") == known.find("weather")
     for name in ("cube:ny", "cube:nyc++flights", "dataset:weather", "cube:", "nyc"):
-        assert find_relation(known, name) is None
+        assert known.find(name) is None
 
 
 def test_a_warehouse_opens_any_store_by_its_address_to_read_it(tmp_path, store):

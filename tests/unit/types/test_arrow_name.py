@@ -92,3 +92,10 @@ def test_sql_names(t: pa.DataType, name: str) -> None:
 def test_sql_name_needs_a_class() -> None:
     with pytest.raises(TypeClassError):
         sql_name(pa.duration("s"))
+
+
+@pytest.mark.parametrize("name", ["struct", "array", "map", "STRUCT"])
+def test_a_nested_type_without_parts_shows_how_to_name_them(name):
+    with pytest.raises(TypeClassError, match="needs the types of its parts, for instance") as error:
+        parse_type(name)
+    assert parse_type(str(error.value).rpartition("instance ")[2])

@@ -12,11 +12,10 @@ from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_r
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from tests.support.changes import Owner, WriteRequest, alter_table, build, comment_on
 from tests.support.committed import (
+    Catalog,
     DbtNode,
     builder_of,
-    by_name,
     cube_scope,
-    find_relation,
     list_relations,
     read_history,
     resolve,
@@ -77,8 +76,8 @@ def test_one_of_two_that_share_a_name_can_be_dropped(tmp_path, word, left):
     build(store, ROWS, WriteRequest("d"))
     add_view(store, ViewDocument("d", "view", sql="select 1"))
     with pytest.raises(ConsistencyError, match="drop view d"):
-        find_relation(by_name(list_relations(store)), "d")
-    found = find_relation(by_name(list_relations(store)), "dataset:d")
+        Catalog.of(store).find("d")
+    found = Catalog.of(store).find("dataset:d")
     assert found.uuid == "d"
     alter_table(store, f"drop {word} s.d")
     assert [relation.uuid for relation in list_relations(store)] == [left]
@@ -112,12 +111,12 @@ def test_the_log_says_who_builds_and_under_which_name(store):
     comment_on(store, "c++d", Comments("text"))
     state = resolve(store, cube_scope("c"))
     assert builder_of(state, "c++d") == MINE
-    known = by_name(list_relations(store))
-    assert find_relation(known, "x").uuid == find_relation(known, "c++d").uuid == "c++d"
-    assert find_relation(known, "d").uuid == "e++d"
+    known = Catalog.of(store)
+    assert known.find("x").uuid == known.find("c++d").uuid == "c++d"
+    assert known.find("d").uuid == "e++d"
     build(store, ROWS, cube_target(relation="d"))
     with pytest.raises(ConsistencyError, match=r"name d stands for several relations: c\+\+d, e"):
-        find_relation(by_name(list_relations(store)), "d")
+        Catalog.of(store).find("d")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +168,7 @@ def test_rows_of_nobody_are_added_to_or_taken_in_a_full_refresh(store):
     state = resolve(store, cube_scope("c"))
     assert state.snapshot("c++d").files.num_rows == 2
     assert builder_of(state, "c++d") == MINE
-    assert find_relation(by_name(list_relations(store)), "mine").uuid == "c++d"
+    assert Catalog.of(store).find("mine").uuid == "c++d"
 
 
 def test_an_incremental_run_under_another_name_is_refused(store):
@@ -178,7 +177,7 @@ def test_an_incremental_run_under_another_name_is_refused(store):
     with pytest.raises(ConsistencyError, match="as before, and it would now become after"):
         build(store, ROWS, cube_target(relation="after"), mode="append")
     build(store, ROWS, cube_target(relation="after"))
-    assert find_relation(by_name(list_relations(store)), "before") is None
+    assert Catalog.of(store).find("before") is None
 
 
 def claim(name, uuid="", by=ME, **changes):

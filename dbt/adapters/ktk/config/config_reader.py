@@ -164,6 +164,11 @@ class ConfigReader:
                 "on_schema_change",
                 f"is {value!r}.{hint} Known: {', '.join(ON_SCHEMA_CHANGE)}.",
             )
+        if value == "full_refresh" and self.config.get("full_refresh") is False:
+            raise self.refuse(
+                "on_schema_change",
+                "is 'full_refresh', and `full_refresh: false` says never to do that.",
+            )
         return cast(OnSchemaChange, value)
 
     def options(self) -> dict[str, Any]:

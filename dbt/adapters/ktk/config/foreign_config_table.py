@@ -10,6 +10,7 @@ another engine does its work. One that is *always so* or carried out needs no wo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,6 +51,10 @@ _ONE_COMMIT = "a write is one commit of files with unique names: readers see all
 _ANY_NUMBER = "a write may have any number of partitions"
 _COMMENT = "Spark's jobs show dbt's comment"
 _NO_TEMPORARY = "writes make no temporary tables"
+_HERE = "a Python model runs in dbt's own Python environment"
+_INSTALL = "install what it imports next to dbt"
+_NO_SERVICE = "no service refreshes tables: runs keep them up to date"
+_OWN_CLAUSES = "use `matched_condition`, `not_matched_condition` and `merge_update_columns`"
 _METADATA = "kept in the dataset's user metadata: `ktk info` shows it, Kartothek passes it on"
 
 
@@ -85,6 +90,11 @@ def _refused(
     likewise: tuple[str, ...] = (),
 ) -> ForeignConfig:
     return ForeignConfig(key, adapters, "refused", why, instead, fine, tables, likewise)
+
+
+def _each(keys: str, make: Callable[[str], ForeignConfig]) -> tuple[ForeignConfig, ...]:
+    """Say the same of several configs, given as one text of names."""
+    return tuple(map(make, keys.split()))
 
 
 _LAYOUT = (
@@ -126,6 +136,22 @@ _LAYOUT = (
     _hint("sort_type", "Redshift", "rows are sorted by the first column, then the next"),
     _hint("dist", "Redshift", "files are not bound to nodes", "use `partition_by`"),
     _hint("unlogged", "Postgres", "every write is a commit"),
+    _mapped("order_by", "ClickHouse", "clustered_by", _SORT),
+    *_each(
+        "primary_key projections sharding_key",
+        lambda key: _hint(
+            key, "ClickHouse", "files are skipped by their statistics and indexes", "use `indexes`"
+        ),
+    ),
+    *_each(
+        "target_file_size write_options hudi_options skip_optimize",
+        lambda key: _hint(
+            key,
+            "Snowflake, Glue, Databricks",
+            "the writer chooses the size of files",
+            "use `options` and `auto_compact`",
+        ),
+    ),
 )
 
 _INCREMENTAL = (
@@ -175,6 +201,53 @@ _INCREMENTAL = (
         "an incremental run honours changed `indexes` and properties, and refuses another layout",
         "run with `--full-refresh` to change the layout",
     ),
+    *_each(
+        "delete_condition insert_condition update_condition "
+        "merge_update_columns_default_rule merge_update_columns_rules",
+        lambda key: _refused(
+            key,
+            "Athena",
+            "the merge here has other settings for conditions and columns",
+            _OWN_CLAUSES,
+        ),
+    ),
+    *_each(
+        "merge_clauses merge_insert_condition merge_on_using_columns "
+        "merge_returning_columns merge_update_condition merge_update_set_expressions",
+        lambda key: _refused(
+            key,
+            "DuckDB",
+            "the merge here has other settings for conditions and columns",
+            _OWN_CLAUSES,
+        ),
+    ),
+    *_each(
+        "overwrite_columns immutable_where",
+        lambda key: _refused(
+            key,
+            "Snowflake",
+            "a run replaces whole rows",
+            "use `merge_update_columns` or `incremental_predicates`",
+        ),
+    ),
+    _refused(
+        "inserts_only",
+        "ClickHouse",
+        "old rows would stay next to those that replace them",
+        "use `incremental_strategy: append`",
+    ),
+    *_each(
+        "enable_list_inference intermediate_format custom_temp_suffix use_iceberg_temp_views",
+        lambda key: _hint(key, "BigQuery, Glue", _NO_TEMPORARY),
+    ),
+    _refused("sync_nested_columns", "Trino", "only whole columns are added", "use --full-refresh"),
+    _refused(
+        "copy_materialization",
+        "BigQuery",
+        "rows are written by one commit of the strategy",
+        "use `incremental_strategy`",
+    ),
+    _hint("on_table_exists", "Trino", "a table is replaced in one commit"),
 )
 
 _PLACES = (
@@ -201,6 +274,10 @@ _PLACES = (
         "no other catalog lists the tables of a store",
         "let its readers use Kartothek, or `ktk_engine` in Python",
     ),
+    *_each(
+        "custom_location storage_uri",
+        lambda key: _refused(key, "Glue, BigQuery", _PLACE, _SET_STORE),
+    ),
 )
 
 _FORMATS = (
@@ -225,6 +302,21 @@ _FORMATS = (
         likewise=_TABLE_FORMATS,
     ),
     _refused("table_type", "Athena", _PARQUET, "remove it", "hive", likewise=_TABLE_FORMATS),
+    _refused(
+        "engine",
+        "ClickHouse",
+        "tables have one kind, which keeps each row that was written",
+        "remove it; use `unique_key` to replace rows",
+        "mergetree()",
+        "mergetree",
+    ),
+    _hint("iceberg_version", "Snowflake", _PARQUET),
+    _refused(
+        "add_iceberg_timestamp",
+        "Glue",
+        "no column is added to a model's rows",
+        "select current_timestamp() in the model",
+    ),
     _refused("field_delimiter", "Athena", _PARQUET, "remove it"),
     _refused(
         "properties",
@@ -249,6 +341,17 @@ _KEPT = (
         "drop the table in an operation, or with `ktk drop`",
     ),
     _hint("transient", "Snowflake", "old versions stay until the clean-up", "use `ktk cleanup`"),
+    _refused("ttl", "ClickHouse", _EXPIRY, _DELETE),
+    _hint("backup", "Redshift", "the storage keeps backups, not this adapter"),
+    *_each(
+        "iceberg_expire_snapshots purge_dropped_iceberg_data versions_to_keep",
+        lambda key: _hint(
+            key, "Glue, Athena", "old versions stay until the clean-up", "use `ktk cleanup`"
+        ),
+    ),
+    _always_so(
+        "enable_change_history", "BigQuery", "each commit says what it changed: `ktk history`"
+    ),
 )
 
 _ACCESS = (
@@ -281,6 +384,10 @@ _ACCESS = (
         "readers need not give a condition",
         "use `query_timeout` to limit what a query may cost",
     ),
+    *_each(
+        "access_control_list notebook_access_control_list",
+        lambda key: _hint(key, "Databricks", NO_USERS, _BUCKET_RIGHTS, tables=False),
+    ),
 )
 
 _ENGINES = (
@@ -300,6 +407,41 @@ _ENGINES = (
     _hint("seed_by_insert", "Athena", "a CSV file is written in one commit, without SQL"),
     _hint("seed_s3_upload_args", "Athena", "the profile's `storage_options` hold for all writes"),
     _hint("view_update_via_alter", "Databricks", "a view is replaced in one step", tables=False),
+    *_each(
+        "packages index_url additional_libs environment_key environment_dependencies "
+        "notebook_scoped_libraries",
+        lambda key: _hint(key, "Databricks", _HERE, _INSTALL, tables=False),
+    ),
+    *_each(
+        "cluster_id job_cluster_config http_path create_notebook existing_job_id "
+        "user_folder_for_python python_job_config additional_task_settings post_hook_tasks",
+        lambda key: _hint(key, "Databricks", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "notebook_template_id reservation engine_config skip_workgroup_check "
+        "spark_cross_account_catalog spark_encryption spark_requester_pays",
+        lambda key: _hint(key, "BigQuery, Athena", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "query_settings connection_overrides disable_on_cluster force_on_cluster "
+        "snowflake_initialization_warehouse",
+        lambda key: _hint(key, "ClickHouse, Snowflake", _COMPUTE, tables=False),
+    ),
+    *_each(
+        "query_group client_tags",
+        lambda key: _hint(key, "Redshift, Trino", _COMMENT, "use `query-comment`", tables=False),
+    ),
+    *_each(
+        "auto_refresh enable_refresh refresh_interval_minutes max_staleness "
+        "refresh_warehouse scheduler grace_period schedule",
+        lambda key: _hint(key, "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
+    ),
+    _mapped(
+        "job_execution_timeout_seconds",
+        "BigQuery",
+        "query_timeout",
+        "seconds after which a model is cancelled",
+    ),
 )
 
 # Title of a group -> its configs.

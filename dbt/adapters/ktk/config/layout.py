@@ -16,7 +16,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 _PARTITION_KEYS = frozenset({"partition_by", "partitioned_by"})
 _SORT_KEYS = frozenset(
-    ("clustered_by", "cluster_by", "liquid_clustered_by", "zorder", "sorted_by", "sort")
+    ("clustered_by", "cluster_by", "liquid_clustered_by", "zorder", "sorted_by", "sort", "order_by")
 )
 LAYOUT = _PARTITION_KEYS | _SORT_KEYS
 # Of BigQuery's mapping, as dbt-bigquery reads it.

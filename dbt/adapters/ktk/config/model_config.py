@@ -69,7 +69,7 @@ _OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names 
     """
     access alias begin bind catalog contract database delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
-    on_configuration_change overwrite packages partition_field quote_columns quoting
+    on_configuration_change overwrite partition_field quote_columns quoting
     required_tests schema static_analysis store_failures tags target_database target_lag
     target_schema test_config versioned where
     """.split()  # noqa: SIM905
@@ -208,6 +208,12 @@ def parse_model_config(
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
+        if incremental.strategy == "microbatch" and target.on_schema_change == "full_refresh":
+            raise reader.refuse(
+                "on_schema_change",
+                "is 'full_refresh', but a batch has only the rows of its window: run it with "
+                "--full-refresh.",
+            )
     return DatasetConfig(*own, incremental, compact, found.unchecked, publish, no_types)
 
 

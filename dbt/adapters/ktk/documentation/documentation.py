@@ -28,7 +28,7 @@ from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
-from ktk_engine.catalog.catalog import Relation, find_relation
+from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.files.footers import FooterCache
@@ -149,7 +149,7 @@ class Documentation(StoreAdapter):
             store = self.connections.warehouse.find_schema(schema)
             catalogs[schema] = None if store is None else SchemaCatalog(self.relations, schema)
         catalog = catalogs[schema]
-        found = None if catalog is None else find_relation(catalog.relations, name)
+        found = None if catalog is None else catalog.names.find(name)
         if catalog is None or found is None:
             return self._described_by_spark(relation)
         return catalog.describe(found)

@@ -75,6 +75,7 @@ class Materializations(CubeOfRun):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self._warned_of_hints: set[str] = set()
+        self._with_other_columns: set[str] = set()  # models whose columns have changed in this run
 
     @available.parse_none
     def check_config(self, model: Mapping[str, Any]) -> None:
@@ -262,6 +263,8 @@ class Materializations(CubeOfRun):
         if self.keeps_in_metastore(model["config"]):
             return bool(model["config"]["materialized"] == "incremental")
         config = self._config_of(model)
+        if model["unique_id"] in self._with_other_columns:
+            return False
         return isinstance(config, DatasetConfig) and config.incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:

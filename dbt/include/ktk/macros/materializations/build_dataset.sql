@@ -4,9 +4,13 @@
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set write = adapter.write_python_model if model.language == 'python' else adapter.write_model -%}
   {{ ktk_run_pre_hooks() }}
-  {%- set response = write(model, target_relation, compiled_code, should_full_refresh()) -%}
+  {%- set code, full_refresh = compiled_code, should_full_refresh() -%}
+  {%- if not full_refresh and adapter.rebuilds(model, target_relation, code) -%}
+    {%- set code, full_refresh = render(model.raw_code), true -%}
+  {%- endif -%}
+  {%- set response = write(model, target_relation, code, full_refresh) -%}
   {%- call noop_statement('main') -%}
-    {{ compiled_code }}
+    {{ code }}
   {%- endcall -%}
   {%- do store_result('main', response=response) -%}
   {% do persist_docs(target_relation, model) %}
