@@ -19,7 +19,7 @@ from ktk_engine.types.reserved_name import OWN_PREFIX
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Nobody who writes a view into a store can name ours.
+# A view that somebody writes into a store cannot name ours.
 _PREFIX = f"{OWN_PREFIX}{secrets.token_hex(8)}_"
 
 
