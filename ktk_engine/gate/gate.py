@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -50,7 +51,7 @@ class ValidatedWrite:
     notes: tuple[str, ...] = ()  # accepted deviations, for the user
     claimed: str = ""  # whose dataset is taken over, as a note; else empty
 
-    @property
+    @cached_property
     def base(self) -> Snapshot | None:
         """The dataset that rows are added to; None if it is rebuilt."""
         return self.state.snapshot(self.target.uuid) if self.target.mode else None
