@@ -13,6 +13,7 @@ import pytest
 from ktk_engine.catalog.view import named_by_cube_comment  # deep: reads a compiled model
 from ktk_engine.errors import KtkError, without_secrets
 from ktk_engine.files.footers import FooterCache  # deep: a footer with names of others
+from ktk_engine.format.parse_json import parse_json  # deep: any document
 from ktk_engine.format.partition_text import partition_values  # deep: a stored value
 from ktk_engine.sql.stored_text import stored_query  # deep: the text of a stored view
 from ktk_engine.sql.token import tokenize  # deep: cuts any text
@@ -28,7 +29,14 @@ def _footer(name: str) -> None:
         FooterCache().read(store, ["f.parquet"])
 
 
+def _repeated_key(text: str) -> None:
+    """Of as many keys as the text has characters, the last comes twice."""
+    keys = [*range(len(text)), len(text) - 1]
+    parse_json(f"{{{','.join(f'{chr(34)}{key}{chr(34)}:1' for key in keys)}}}".encode(), "it")
+
+
 READERS = {
+    "json": _repeated_key,
     "message": without_secrets,
     "view": lambda text: stored_query("v", text),
     "tokens": tokenize,
@@ -52,6 +60,7 @@ TEXTS = [
     ("tokens", "`a``", ""),
     ("tokens", "1e", "_"),
     ("tokens", "/*", ""),
+    ("json", "x", ""),
     ("footer", "(a", ""),
     ("footer", "(a)", ";"),
     ("value", "1", "x"),

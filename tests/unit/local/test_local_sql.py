@@ -64,6 +64,23 @@ def sql(store) -> LocalSql:
     return LocalSql(KnownStores(lambda name: store if name == "an" else None))
 
 
+@pytest.mark.parametrize("by_view", [False, True])
+def test_queries_that_double_are_left_to_spark(sql, store, by_view):
+    """Each reads the one before it twice: 2 ** 16 reads of one row."""
+    text = "select x.key from {0} x left anti join {0} y on x.key = y.key"
+    names, queries = ["an.staged"], []
+    for number in range(16):
+        name = f"double{number}"
+        query = text.format(names[-1])
+        if by_view:
+            add_view(store, ViewDocument(name, "view", query))
+        queries.append(f"{name} as ({query})")
+        names.append(f"an.{name}" if by_view else name)
+    query = f"with {', '.join(queries)} select key from {names[-1]}"
+    with pytest.raises(LocalEngineError, match="too often"):
+        failures(sql, f"select key from {names[-1]}" if by_view else query)
+
+
 def failures(sql: LocalSql, query: str) -> object:
     """What dbt asks of a test."""
     text = f"select count(*) as failures, count(*) != 0 as should_warn from ({query}) dbt_internal"
