@@ -7,6 +7,7 @@ builds no tree and does not recurse, so long lists and deep nesting are cheap.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -80,6 +81,7 @@ class _Scan:
     at: int = 0
     found: list[Reference] = field(default_factory=list)
     levels: list[_Level] = field(default_factory=list)
+    of_with: list[Identifier] = field(default_factory=list)  # places of queries of `with`
 
     def word(self, ahead: int = 0) -> str:
         """The word or sign ahead; empty at the end."""
@@ -293,6 +295,7 @@ class _Scan:
             self.parenthesized()
             alias_at = self.tokens[self.at - 1].end
         if len(parts) == 1 and Identifier(parts[0]) in level.ctes:
+            self.of_with.append(Identifier(parts[0]))
             return
         takes_none = level.is_argument or level.is_table or self.word() == "PARTITION"
         level.is_table = False
@@ -374,3 +377,10 @@ def find_ctes(
     scan = _Scan(sql, tokens)
     scan.run(frozenset(), only_with=True)
     return scan.at, scan.found, scan.levels[0].ctes
+
+
+def count_uses_of_with(sql: str) -> Counter[Identifier]:
+    """Count how often a query reads each of its queries of `with`."""
+    scan = _Scan(sql, tokenize(sql))
+    scan.run(frozenset())
+    return Counter(scan.of_with)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ktk_engine.errors import QueryError
 from ktk_engine.formatting import shortened
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.sql.references import count_uses_of_with
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
 from ktk_engine.sql.token import Token, name_of, tokenize
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
 
@@ -40,7 +43,6 @@ _WORDS = """
 _SYNTAX = frozenset(_WORDS.split())
 # In Spark's text of plans, in lower case.
 _RELATIONS = re.compile(r"unresolvedrelation \[")
-_CTES = re.compile(r"\bcte \[(.*)\]$", re.MULTILINE)
 _OF_SESSIONS = re.compile(
     rf"\bview \(`(?!{re.escape(OWN_PREFIX)})|\brelation [^\[\s]+\[|\bhivetablerelation\b"
     r"|\brelationv2\b|\bvariablereference\b|\bscripttransformation\b"
@@ -48,6 +50,7 @@ _OF_SESSIONS = re.compile(
 # An alias with names of columns follows them, and no call.
 _BEFORE_ALIAS = frozenset({"AS", "WITH", "RECURSIVE", ")"})
 _OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
+_NESTED = frozenset({"ARRAY", "MAP", "STRUCT"})
 _PREFIXES = frozenset({"NOT", "-", "+", "~", "!"})
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
 
@@ -95,22 +98,25 @@ def calls(sql: str) -> list[str]:
     return sorted(name.lower() for name in found)
 
 
-def check_plans(view: str, plans: str, names: Iterable[str], *, is_foreign: bool) -> None:
+def check_plans(
+    view: str, query: Statement, plans: str, names: Iterable[str], *, is_foreign: bool
+) -> None:
     """Refuse a view that reads what its text does not seem to name.
 
     To Spark, nearly each word may be an alias, so what is a relation in a text is Spark's to say.
     `plans` are those of the text, as parsed and, if the view `is_foreign`, as analyzed. `names` are
     the relations that it may read. Raises a `QueryError`.
     """
-    plans = plans.lower()
-    queries = (name for found in _CTES.findall(plans) for name in found.split(", "))
-    allowed = tuple(f"{name.lower()}], [" for name in (*names, *queries))
+    plans, ours = plans.lower(), {name.lower() for name in names}
     places = (found.end() for found in _RELATIONS.finditer(plans))
-    others = [plans[at : plans.find("]", at)] for at in places if not plans.startswith(allowed, at)]
+    read = Counter(plans[at : plans.find("], [", at)] for at in places)
+    uses = count_uses_of_with(query.sql)
+    # A text in a plan may look like a relation, and is refused. It hides none.
+    others = [name for name in read if name not in ours and read[name] > uses[Identifier(name)]]
     if not is_foreign:  # it may read a table of Spark's catalog by its full name
         others = [name for name in others if _is_of_session(name)]
     if others or (is_foreign and _OF_SESSIONS.search(plans)):
-        what = f"`{others[0].replace(', ', '.')}`" if others else "something"
+        what = f"`{shortened(others[0].replace(', ', '.'))}`" if others else "something"
         raise QueryError(
             f"{view} reads {what} that only this session has, which no stored view may: no "
             "temporary view and no variable, and a view of another store no table of Spark's "
@@ -206,11 +212,13 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
 
 def _depth(words: Sequence[str]) -> int:
     """How deep a text nests at most, where each operator before a value is a level too."""
-    depth = deepest = prefixes = 0
-    for word in words:
+    depth = deepest = prefixes = types = 0
+    for word, behind in itertools.zip_longest(words, words[1:], fillvalue=""):
         depth += (word in _OPENING) - (word in _CLOSING)
         prefixes = prefixes + 1 if word in _PREFIXES else 0
-        deepest = max(deepest, depth + prefixes)
+        types += word in _NESTED and behind == "<"
+        types = max(types - (word.count(">") if word in (">", ">>") else 0), 0)
+        deepest = max(deepest, depth + prefixes + types)
     return deepest
 
 

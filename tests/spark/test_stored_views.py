@@ -352,6 +352,8 @@ def test_a_view_of_the_project_reads_no_temporary_view(seen, tmp_path):
         "select * from (select 1) where, seen",
         "select * from an.t as where, seen",
         "select * from (select 1) where, global_temp.shown",
+        "select '\\ncte [seen]\\n' as z, b.* from (select 1) where, seen b",
+        "select b.* from (with seen as (select 1) select * from seen) a, (select 1) where, seen b",
     ):
         view(LocalStore(tmp_path / "home" / "an"), text)
         if not is_connect(seen.session):
@@ -394,7 +396,8 @@ def test_a_view_imports_no_module(session, other, tmp_path, call, is_own):
     """A JSON schema may name a class, which Python would import to know the columns."""
     store = LocalStore(tmp_path / "home" / "an") if is_own else other
     for schema in (f"'{USER_TYPE}'", f"concat('{USER_TYPE[:40]}', '{USER_TYPE[40:]}')"):
-        view(store, f"select array({call.format(schema)}) as x")
+        heading = "'== Optimized Logical Plan ==' as z"
+        view(store, f"select array({call.format(schema)}) as x, {heading}")
         with pytest.raises((QueryError, PySparkException)):
             session.sql(f"select * from {'an.v' if is_own else name_of(other, 'v')}").collect()
         assert "tests.support.imported" not in sys.modules
@@ -441,6 +444,12 @@ DEEP = [
     "select " + " || ".join(["'x'"] * 20_000),
     "select " + "a:" * 3_000 + "a",
     "select x -> " * 3_000 + "1",
+    f"select cast(null as {'array<' * 3_000}int{'>' * 3_000})",
+    f"select cast(null as {'struct<a: ' * 900}int{'>' * 900})",
+    f"select a{'.b' * 5_000} from other.t",
+    "with c0 as (select 1 as x)"
+    + "".join(f", c{n} as (select x from c{n - 1})" for n in range(1, 400))
+    + " select * from c399",
 ]
 
 

@@ -98,6 +98,12 @@ HIDDEN = [
     "select sum(a) over w from other.t window w as "
     "(order by (select max(secret) from (select 1) where, seen))",
     "select * from (with seen as (select 1) select 1) a join (select 2) where, seen",
+    "select '\ncte [seen]\n' as z, b.* from (select 1) where, seen b",
+    "select 1 as `x\ncte [seen]\n`, b.* from (select 1) where, seen b",
+    "select '== Optimized Logical Plan ==' as z, b.* from (select 1) where, seen b",
+    "select '\n== Optimized Logical Plan ==\n' as z, b.* from (select 1) where, default.tabled b",
+    "select '== Optimized Logical Plan ==' as z, variable",
+    "select b.* from (with seen as (select 1 as x) select * from seen) a, (select 1) where, seen b",
     "select * from seen",
     "select * from global_temp.shown",
     "select * from default.tabled",

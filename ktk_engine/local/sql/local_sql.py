@@ -129,8 +129,11 @@ class LocalSql:
     @contextmanager
     def _reading(self) -> Iterator[None]:
         self.plans.clear()
-        with arrow_limits():
-            yield
+        try:
+            with arrow_limits():
+                yield
+        except RecursionError as error:
+            raise LocalEngineError("The query is nested too deeply for this process.") from error
 
 
 @dataclass

@@ -53,7 +53,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
-_TOO_DEEP = ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX")
+_TOO_DEEP = ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX", "Max iterations (")
 # While Spark reads what a store holds, it opens no path and replaces no `${...}`, and it shows the
 # plan of a view whole.
 _FOR_STORED_TEXT: Mapping[str, str] = {

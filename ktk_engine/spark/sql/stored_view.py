@@ -41,7 +41,7 @@ def read_stored_view(
     # No command parses in parentheses, and the line break ends a trailing comment.
     frame = run_sql(session, f"select * from (\n{rename(query.sql, names)}\n)")
     plans = client.plans_as_text(frame) if is_foreign else client.parsed_plan(frame)
-    check_plans(view, plans, names.values(), is_foreign=is_foreign)
+    check_plans(view, query, plans, names.values(), is_foreign=is_foreign)
     if _TYPED_BY_TEXT.intersection(called) and client.has_user_types(frame):
         raise QueryError(
             f"{view} has a column of a user-defined type, whose Python module would be imported, "

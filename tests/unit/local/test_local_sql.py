@@ -64,6 +64,11 @@ def sql(store) -> LocalSql:
     return LocalSql(KnownStores(lambda name: store if name == "an" else None))
 
 
+def test_a_name_of_thousands_of_parts_is_left_to_spark(sql):
+    with pytest.raises(LocalEngineError):
+        sql.rows(f"select a{'.b' * 5_000} from an.plain")
+
+
 @pytest.mark.parametrize("by_view", [False, True])
 def test_queries_that_double_are_left_to_spark(sql, store, by_view):
     """Each reads the one before it twice: 2 ** 16 reads of one row."""
