@@ -504,6 +504,7 @@ def test_a_stored_condition_only_computes_from_a_row(session, other, tmp_path, r
     with pytest.raises(KtkError, match="which no stored condition may") as error:
         build(other, rows, WriteRequest("x", constraints=(constraint,)))
     assert "hunter2" not in str(error.value)
+    session.session.sql("drop temporary function mine")
 
 
 _KEYWORDS = """
