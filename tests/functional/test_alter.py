@@ -93,7 +93,7 @@ class TestAlter:
             ("alter table {s}.cells rename column P to Q", "is a partition column"),
             ("alter table {s}.extra rename column w to value", "already owned by dataset cells"),
             ("alter table {s}.c drop column w", "is a view"),
-            ("alter table {s}.cells add partition (P = 1)", "is not supported. Supported:"),
+            ("alter table {s}.cells drop partition (P = 1)", "is not supported. Supported:"),
             ("alter table {s}.nope add column a int", "There is no table"),
         ):
             with pytest.raises(Exception, match=reason):

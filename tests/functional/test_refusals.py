@@ -122,7 +122,7 @@ class TestConfiguration:
             ("['P']", "['L']", "must not share columns"),
             ("'c'", "'c d'", "may only hold the characters"),
             ("cube='c'", "cube='c', buckets='many'", "must be a whole number above 0"),
-            ("cube='c'", "cube='c', options={'codec': 'zstd'}", "unknown key `codec`"),
+            ("cube='c'", "cube='c', options={'row_group_row': 9}", "unknown key `row_group_row`"),
             ("cube='c'", "cube='c', options={'compression': 'zst'}", "Known: zstd, snappy"),
             ("cube='c'", "cube='c', indexes=[{'columns': []}]", "an index here is on one"),
             ("cube_seed", "cube_sed", "is 'cube_sed', which nothing here defines. Did you mean"),

@@ -259,7 +259,7 @@ class TestAHookThatPublishesNothing:
         assert version_of(store_of(project), scope_of("plain")) == 0
 
 
-# Runs `dbt seed`, which signals this process when it has staged two datasets, or before it commits.
+# Runs `dbt seed`, which signals this process when it has staged datasets, or before it commits.
 DIES = """
 import os, signal, sys, time
 from dbt.cli.main import dbtRunner
@@ -267,14 +267,15 @@ from ktk_engine.log import commit  # deep: patched in a process
 from ktk_engine.publish import publish_stages  # deep: patched in a process
 moment, name, calls = *sys.argv[1:], []
 number, module = (3, commit) if moment == "stages" else (1, publish_stages)
-function = "stageable" if moment == "stages" else "commit"
+function = "stageable" if moment == "stages" else "ask_all"  # which checks all commits
 original = getattr(module, function)
 def dies(*arguments, **named):
+    done = original(*arguments, **named)
     calls.append(1)
     if len(calls) == number:
         os.kill(os.getpid(), getattr(signal, name))
         time.sleep(1)
-    return original(*arguments, **named)
+    return done
 setattr(module, function, dies)
 dbtRunner().invoke(["seed", "--vars", '{"ktk_stage": true}', "--log-path", "other"])
 """

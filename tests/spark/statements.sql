@@ -264,6 +264,8 @@ create view an.v tblproperties ('a' = 'b') as select * from an.t;
 with c as (select * from an.t) insert overwrite directory '/x' using csv select * from c;
 merge into an.t using an.u on t.k = u.k when matched and t.a in (select a from an.v) then delete;
 with c as (select * from an.t) delete from an.u where a in (select a from c);
+with c as (select * from an.t) update an.u set a = 2;
+create table an.t (a int) using parquet options (compression = 'lzo');
 update an.t set s.f = 1;
 update an.t set a = 1, A = 2;
 delete from an.t where;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
@@ -219,8 +220,11 @@ class CubeVerbs(RuleBasedStateMachine):
 
     @rule(column=st.sampled_from(["k", "d"]), drop=st.booleans())
     def index(self, column, drop):
-        change = self.cube.drop_index if drop else self.cube.index
-        for snapshot in change(column)._loaded.snapshots.values():
+        before = self.cube
+        with warnings.catch_warnings(record=True, action="always") as said:
+            changed = before.drop_index(column) if drop else before.index(column)
+        assert bool(said) == (drop and changed.version == before.version)
+        for snapshot in changed._loaded.snapshots.values():
             if column in snapshot.schema.names and column not in snapshot.partition_keys:
                 assert (column in snapshot.with_index) != drop
         self.committed(self.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,9 @@ class TableVerbs(RuleBasedStateMachine):
     @rule(column=st.sampled_from(["k", "t"]), drop=st.booleans())
     def index(self, column, drop):
         table = self.store.table("t")
-        changed = table.drop_index(column) if drop else table.index(column)
+        with warnings.catch_warnings(record=True, action="always") as said:
+            changed = table.drop_index(column) if drop else table.index(column)
+        assert bool(said) == (drop and changed.version == table.version)
         assert (column in changed._loaded.snapshot.with_index) != drop
         self.committed(self.rows)
 

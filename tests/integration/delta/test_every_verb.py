@@ -155,7 +155,7 @@ def test_a_commit_that_leaves_publishing_to_its_caller_is_one_of_two():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "commit"
+        and node.func.id == "ScopeTransaction"
         and isinstance(node.args[-1], ast.Constant)
     }
     assert left == {"copy.py", "publish_stages.py"}
