@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -187,23 +187,29 @@ def name_undecodable_files() -> None:
     dbt reads the project's files before it asks an adapter for anything, so this patches it, too.
     """
     reader = sys.modules.get("dbt.parser.read_files")
-    of_dbt = getattr(reader, "load_file_contents", None)
-    if reader is None or of_dbt is None or hasattr(of_dbt, "of_ktk"):
-        return
+    for name in ("load_file_contents", "load_seed_source_file"):  # since 1.12, both read files
+        of_dbt = getattr(reader, name, None)
+        if of_dbt is not None and not hasattr(of_dbt, "of_ktk"):
+            setattr(reader, name, _naming_its_file(of_dbt))
 
-    def load_file_contents(path: str, strip: bool = True) -> str:
+
+def _naming_its_file(of_dbt: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a reader of a file whose first argument is a path, or has one."""
+
+    @functools.wraps(of_dbt)
+    def read(file: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            content: str = of_dbt(path, strip)
+            return of_dbt(file, *args, **kwargs)
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             raise DbtRuntimeError(
-                f"{path}: line {line}: byte {error.object[error.start]:#04x} is not UTF-8. Save "
-                "the file in UTF-8. Nothing was written."
+                f"{getattr(file, 'absolute_path', file)}: line {line}: byte "
+                f"{error.object[error.start]:#04x} is not UTF-8. Save the file in UTF-8. Nothing "
+                "was written."
             ) from error
-        return content
 
-    load_file_contents.of_ktk = True  # type: ignore[attr-defined]
-    reader.load_file_contents = load_file_contents  # type: ignore[attr-defined]
+    read.of_ktk = True  # type: ignore[attr-defined]
+    return read
 
 
 def _setting(value: Any) -> str:
