@@ -1,4 +1,4 @@
-"""Iceberg tables in which somebody has put commands, addresses elsewhere, and files that explode."""
+"""Iceberg tables with commands, addresses elsewhere, and files that explode, by a stranger."""
 
 import json
 import tracemalloc
