@@ -89,12 +89,14 @@ class StoredFiles(EncodedFiles):
     What it has decoded stays decoded as long as the object lives.
     """
 
-    def __init__(self, data: bytes, missing: Sequence[pa.Field] = ()) -> None:
+    def __init__(
+        self, data: bytes, missing: Sequence[pa.Field] = (), what: str = "A table of files"
+    ) -> None:
         """Read the footer of a parquet file, which may lack the leading columns `missing`.
 
-        Raises a `ValueError` if such a column has another type.
+        `what` names it in messages. Raises a `ValueError` if such a column has another type.
         """
-        self._data = data
+        self._data, self._what = data, what
         # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
         with pq.ParquetFile(pa.BufferReader(data)) as file:
             self._footer = file.metadata
@@ -161,7 +163,7 @@ class StoredFiles(EncodedFiles):
                 column = _decoded(table[name], _FREE_BYTES + _LARGEST_RATIO * len(data))
                 table = table.set_column(table.schema.get_field_index(name), name, column)
         except DAMAGE as error:
-            raise FormatError(f"A table of files cannot be read: {error}") from error
+            raise FormatError(f"{self._what} is damaged: {error}") from error
         fields = [self._schema.field(name) for name in columns]
         arrays = [
             table[field.name] if field.name in there else pa.nulls(count, field.type)

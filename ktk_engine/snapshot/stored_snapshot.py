@@ -153,7 +153,7 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         listed = stored.select(stored.column_names)
         files = SegmentedFiles(listed, _decode_schema(document["files"]), reader)
     else:
-        files = StoredFiles(data, FILE_FIELDS)
+        files = StoredFiles(data, FILE_FIELDS, what)
     schema = _decode_schema(document["schema"])
     for field in schema:
         if problem := class_problem(field.type) or foreign_part(field):

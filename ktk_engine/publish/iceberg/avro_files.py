@@ -47,18 +47,19 @@ def parse_avro(data: bytes) -> list[Any]:
     import fastavro
 
     source, room = BytesIO(data), _LARGEST_RATIO * len(data)
-    header = fastavro.schemaless_reader(source, _HEADER, None)
+    read: Any = fastavro.schemaless_reader
+    header = read(source, _HEADER, None)
     schema = parse_json(header["meta"]["avro.schema"], "its schema")
     if schema != MANIFEST_LIST and not is_manifest_schema(schema):
         raise ValueError("its schema is not one that this library writes")
     parsed, records = fastavro.parse_schema(schema, named_schemas={}), []
     while source.tell() < len(data):
-        count = fastavro.schemaless_reader(source, "long", None)
-        packed = fastavro.schemaless_reader(source, "bytes", None)
+        count = read(source, "long", None)
+        packed = read(source, "bytes", None)
         content = _unpacked(header["meta"]["avro.codec"], packed, room)
         room -= len(content)
         block = BytesIO(content)
-        records += [fastavro.schemaless_reader(block, parsed, None) for _ in range(count)]
+        records += [read(block, parsed, None) for _ in range(count)]
         if source.read(_SYNC) != header["sync"]:
             raise ValueError("one of its blocks does not end where it should")
     return records

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from io import BytesIO
+from typing import Any
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.formatting import counted
@@ -160,10 +161,10 @@ def _verify_with_pyiceberg(wanted: Wanted, present: IcebergState) -> str:
 
     addresses, snapshot = addresses_of(wanted, present), wanted.snapshot
     address = addresses.address(metadata_key(snapshot.uuid, present.version))
-    io, catalog = _ManifestReader(addresses), NoopCatalog(snapshot.uuid)
+    io: Any = _ManifestReader(addresses)
     try:
         metadata = TableMetadataUtil.parse_obj({**present.metadata})
-        table = StaticTable((snapshot.uuid,), metadata, address, io, catalog)
+        table = StaticTable((snapshot.uuid,), metadata, address, io, NoopCatalog(""))
         found = [task.file.file_path for task in table.scan().plan_files()]
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"pyiceberg cannot read its Iceberg metadata: {error}"
