@@ -22,7 +22,7 @@ from ktk_engine.format.file_digest import DAMAGE
 
 # With fewer, waking Arrow's threads takes longer than decoding, above all on a busy machine.
 _VALUES_OF_A_THREAD = 50_000
-# What a column may decode to: so much, and so many times the bytes of the file.
+# The bytes that a column may decode to: these, and this multiple of the bytes of the file.
 _FREE_BYTES = 64 << 20
 _LARGEST_RATIO = 256
 
