@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import FormatError
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.storage_types import open_with_storage_types
-from ktk_engine.types.type_class import class_problem, normalize
+from ktk_engine.types.type_class import class_problem, foreign_part, normalize
 
 _PANDAS_KEY = b"pandas"
 # Kartothek replaces this version with its own when it compares schemas.
@@ -113,7 +113,12 @@ def _read(data: bytes) -> pa.Schema:
     """The schema with its stored types."""
     try:
         with open_with_storage_types(pa.BufferReader(data)) as file:
-            return file.schema_arrow
+            schema = file.schema_arrow
+        _pandas_columns(schema)
+        for field in schema:
+            if problem := foreign_part(field):
+                raise ValueError(f"its column {problem}")
+        return schema
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"the schema file is damaged: {error}") from error
 
@@ -133,11 +138,16 @@ def _shown(schema: pa.Schema) -> Iterator[pa.Field]:
 
 
 def _pandas_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """What the pandas metadata says of each field."""
+    """What the pandas metadata says of each field; raises a ValueError if it is damaged."""
     metadata = (schema.metadata or {}).get(_PANDAS_KEY)
     content = parse_json(metadata, "the pandas metadata") if metadata is not None else {}
     columns = content.get("columns", []) if isinstance(content, dict) else []
-    return [item for item in columns if isinstance(item, dict) and item.get("field_name")]
+    if not isinstance(columns, list):
+        raise ValueError("the columns of its pandas metadata are not a list")
+    named = (item for item in columns if isinstance(item, dict))
+    return [
+        item for item in named if item.get("field_name") and isinstance(item["field_name"], str)
+    ]
 
 
 def _pandas_metadata(fields: Sequence[pa.Field]) -> dict[str, Any]:

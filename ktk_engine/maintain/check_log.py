@@ -16,7 +16,7 @@ from ktk_engine.log.foreign import has_files_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.publish.form import Form
+from ktk_engine.publish.form import Form, Wanted
 from ktk_engine.publish.publish import publishes_documents, wanted_version
 from ktk_engine.publish.published_forms import check_form, forms_of
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -115,7 +115,7 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
 def _form_problems(form: Form, state: State, uuid: str) -> Iterator[Problem]:
     """What readers of a published form see."""
     try:
-        reason = check_form(form, state, uuid)
+        reason = check_form(form, Wanted.of(state, uuid), form.read(state.store, uuid))
         said = Message(f"{reason}. To publish it: ", Remedy.on("publish", state.scope.name))
     except PublishError as error:  # it says itself what to do
         reason = f"its {form.record} still has an older version: "

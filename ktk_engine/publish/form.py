@@ -115,8 +115,11 @@ class Form(Protocol):
         Raises a `PublishError` as `check` does.
         """
 
-    def verify_with_library(self, wanted: Wanted) -> str:
-        """What another reader finds wrong; empty if nothing, or if none is installed."""
+    def verify_with_library(self, wanted: Wanted, present: Present) -> str:
+        """What another reader finds wrong with a record in which `difference` found nothing.
+
+        Empty if it finds nothing, or if none is installed.
+        """
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """Delete a record; returns whether there was one.

@@ -163,12 +163,13 @@ def check_publishing(
 
 
 def _checked(state: State, uuid: str, form: Form) -> Published:
+    wanted, present = Wanted.of(state, uuid), form.read(state.store, uuid)
     try:
-        problem = state.datasets[uuid].problem or check_form(form, state, uuid)
-        problem = problem or form.verify_with_library(Wanted.of(state, uuid))
+        problem = state.datasets[uuid].problem or check_form(form, wanted, present)
+        problem = problem or form.verify_with_library(wanted, present)
     except PublishError as error:
         problem = error.message
-    return _published(state, uuid, form, form.read(state.store, uuid).version, problem)
+    return _published(state, uuid, form, present.version, problem)
 
 
 def follow_setting(

@@ -141,12 +141,11 @@ def _is_published(form: Form, state: State, uuid: str) -> bool:
     return uuid in state.datasets and form.name in state.snapshot(uuid).published_as
 
 
-def check_form(form: Form, state: State, uuid: str) -> str:
+def check_form(form: Form, wanted: Wanted, present: Present) -> str:
     """How a form of a dataset differs from what is committed; empty if it does not.
 
     Raises a `PublishError` if the form cannot express what is committed.
     """
-    wanted, present = Wanted.of(state, uuid), form.read(state.store, uuid)
     if problem := _behind(form, wanted, present):
         form.check(wanted.store, wanted.snapshot)  # which says why, if the form cannot express it
         return problem

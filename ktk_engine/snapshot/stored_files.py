@@ -13,10 +13,18 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.errors import FormatError
+from ktk_engine.format.file_digest import DAMAGE
 
 # With fewer, waking Arrow's threads takes longer than decoding, above all on a busy machine.
 _VALUES_OF_A_THREAD = 50_000
+# The bytes that a column may decode to: these, and this multiple of the bytes of the file.
+_FREE_BYTES = 64 << 20
+_LARGEST_RATIO = 256
 
 
 @runtime_checkable
@@ -81,12 +89,14 @@ class StoredFiles(EncodedFiles):
     What it has decoded stays decoded as long as the object lives.
     """
 
-    def __init__(self, data: bytes, missing: Sequence[pa.Field] = ()) -> None:
+    def __init__(
+        self, data: bytes, missing: Sequence[pa.Field] = (), what: str = "A table of files"
+    ) -> None:
         """Read the footer of a parquet file, which may lack the leading columns `missing`.
 
-        Raises a `ValueError` if such a column has another type.
+        `what` names it in messages. Raises a `ValueError` if such a column has another type.
         """
-        self._data = data
+        self._data, self._what = data, what
         # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
         with pq.ParquetFile(pa.BufferReader(data)) as file:
             self._footer = file.metadata
@@ -144,15 +154,37 @@ class StoredFiles(EncodedFiles):
         stored = [name for name in columns if name in there]
         threads = count * len(stored) > _VALUES_OF_A_THREAD
         source = pa.BufferReader(arrow_memory(data) if threads else data)
-        with pq.ParquetFile(source, metadata=self._footer) as file:
-            # A name with a dot may bring other columns, and no names give no rows.
-            table = file.read_row_groups(list(groups), stored, use_threads=threads)
+        texts = [name for name in stored if _is_text(self._schema.field(name).type)]
+        try:
+            with pq.ParquetFile(source, metadata=self._footer, read_dictionary=texts) as file:
+                # A name with a dot may bring other columns, and no names give no rows.
+                table = file.read_row_groups(list(groups), stored, use_threads=threads)
+            for name in texts:
+                column = _decoded(table[name], _FREE_BYTES + _LARGEST_RATIO * len(data))
+                table = table.set_column(table.schema.get_field_index(name), name, column)
+        except DAMAGE as error:
+            raise FormatError(f"{self._what} is damaged: {error}") from error
         fields = [self._schema.field(name) for name in columns]
         arrays = [
             table[field.name] if field.name in there else pa.nulls(count, field.type)
             for field in fields
         ]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _is_text(t: pa.DataType) -> bool:
+    return bool(pat.is_string(t) or pat.is_binary(t))
+
+
+def _decoded(column: pa.ChunkedArray, room: int) -> pa.ChunkedArray:
+    """Decode a dictionary; raises a ValueError if that gives more bytes than there is room for.
+
+    A file of a few kilobytes may repeat one long text any number of times.
+    """
+    lengths = [pc.binary_length(part.dictionary).take(part.indices) for part in column.chunks]
+    if sum(pc.sum(part).as_py() or 0 for part in lengths) > room:
+        raise ValueError(f"one of its columns has more than {room:,} bytes")
+    return column.cast(column.type.value_type)
 
 
 def arrow_memory(data: bytes) -> pa.Buffer:

@@ -31,6 +31,7 @@ from ktk_engine.snapshot.snapshot import (
 from ktk_engine.snapshot.store_segments import is_segmented, store_segments
 from ktk_engine.snapshot.stored_files import FileTable, StoredFiles
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.type_class import class_problem, foreign_part
 
 MAX_FILES = 20_000_000
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -152,8 +153,11 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         listed = stored.select(stored.column_names)
         files = SegmentedFiles(listed, _decode_schema(document["files"]), reader)
     else:
-        files = StoredFiles(data, FILE_FIELDS)
+        files = StoredFiles(data, FILE_FIELDS, what)
     schema = _decode_schema(document["schema"])
+    for field in schema:
+        if problem := class_problem(field.type) or foreign_part(field):
+            raise ValueError(f"its column {field.name} cannot be read: {problem}")
     keys: list[str] = document["partition_keys"]
     values = {PARTITION_PREFIX + name for name in keys}
     if not (values.issubset(files.schema.names) and set(keys).issubset(schema.names)):
@@ -186,4 +190,8 @@ def _encode_schema(schema: pa.Schema) -> str:
 
 
 def _decode_schema(text: str) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+    """Decode a schema; raises a ValueError if a name or a time zone in it is not UTF-8."""
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+    for field in schema:
+        foreign_part(field)
+    return schema

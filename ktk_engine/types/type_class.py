@@ -74,6 +74,15 @@ class TypeWithoutClass(pa.ExtensionType):  # type: ignore[misc]
         return self.spark_name
 
 
+_LAYOUTS_OF_MEMORY = (
+    pat.is_string_view,
+    pat.is_binary_view,
+    pat.is_list_view,
+    pat.is_large_list_view,
+    pat.is_run_end_encoded,
+)
+
+
 def is_list(t: pa.DataType) -> bool:
     """Whether it is a list in any of Arrow's layouts."""
     return bool(
@@ -214,9 +223,27 @@ def storage_problem(t: pa.DataType) -> str | None:
         return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)
-    if pat.is_timestamp(t) and t.tz is not None and not _is_zone(canonical_zone(t.tz)):
+    if _has_unknown_zone(t):
         return f"{t} cannot be stored: Python knows no such time zone"
     return None
+
+
+def foreign_part(field: pa.Field) -> str | None:
+    """What of a field no schema of this library has: an unknown time zone, or a layout of memory.
+
+    None if it has neither. Raises a ValueError if a name or a zone is not UTF-8.
+    """
+    t, name = field.type, field.name
+    if any(is_layout(t) for is_layout in _LAYOUTS_OF_MEMORY):
+        return f"{name} has the type {t}"
+    if _has_unknown_zone(t):
+        return f"{name} has an unknown time zone, {t.tz}"
+    found = [foreign_part(t.field(number)) for number in range(t.num_fields)]
+    return next(filter(None, found), None)
+
+
+def _has_unknown_zone(t: pa.DataType) -> bool:
+    return pat.is_timestamp(t) and t.tz is not None and not _is_zone(canonical_zone(t.tz))
 
 
 def is_too_deep(t: pa.DataType) -> bool:

@@ -68,6 +68,8 @@ def parse_checkpoint(data: bytes) -> Iterator[dict[str, Any]]:
     Raises a `ValueError` or an Arrow error if it is damaged.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
+        if file.metadata.num_rows > len(data):  # each has a path of its own
+            raise ValueError(f"it has {file.metadata.num_rows:,} rows in {len(data):,} bytes")
         adds = ("add.path", "add.deletionVector.")
         wanted = [
             path

@@ -101,7 +101,7 @@ class DeltaForm:
             )
         return ""
 
-    def verify_with_library(self, wanted: Wanted) -> str:
+    def verify_with_library(self, wanted: Wanted, present: Present) -> str:
         """See `Form.verify_with_library`."""
         return _verify_with_deltalake(wanted.store, wanted.snapshot)
 

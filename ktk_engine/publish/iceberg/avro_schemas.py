@@ -24,6 +24,8 @@ _PLAIN = {
     "timestamptz": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
 }
 
+_PARTITION = 3  # which field of a data file it is
+
 
 def _required(name: str, kind: Any, number: int) -> dict[str, Any]:
     return {"name": name, "type": kind, "field-id": number}
@@ -80,16 +82,18 @@ MANIFEST_LIST = _record(
 
 def manifest_schema(partition_fields: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
     """The schema of manifest entries; a partition field is its name, id and Iceberg type."""
-    partition = _record(
-        "r102",
-        *(_optional(name, _of(kind, number), number) for name, number, kind in partition_fields),
+    return _manifest(
+        [_optional(name, _of(kind, number), number) for name, number, kind in partition_fields]
     )
+
+
+def _manifest(partition: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     data_file = _record(
         "r2",
         _required("content", "int", 134),
         _required("file_path", "string", 100),
         _required("file_format", "string", 101),
-        _required("partition", partition, 102),
+        _required("partition", _record("r102", *partition), 102),
         _required("record_count", "long", 103),
         _required("file_size_in_bytes", "long", 104),
         _optional("column_sizes", _by_column("long", 117), 108),
@@ -111,6 +115,15 @@ def manifest_schema(partition_fields: Sequence[tuple[str, int, str]]) -> dict[st
         _optional("file_sequence_number", "long", 4),
         _required("data_file", data_file, 2),
     )
+
+
+def is_manifest_schema(schema: Any) -> bool:
+    """Whether `manifest_schema` can have made a schema; an error of any kind says no, too."""
+    stored = schema["fields"][-1]["type"]["fields"][_PARTITION]["type"]["fields"]
+    fields = [_optional(item["name"], item["type"][1], item["field-id"]) for item in stored]
+    kinds = [item["type"][1] for item in fields]
+    flat = all(kind in _PLAIN.values() or kind["type"] == "fixed" for kind in kinds)
+    return bool(flat and schema == _manifest(fields))
 
 
 def avro_name(name: str) -> str:

@@ -5,8 +5,10 @@ See docs/design/files-and-commits.md, Iceberg.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from io import BytesIO
+from typing import Any
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.formatting import counted
@@ -26,7 +28,7 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
 from ktk_engine.publish.iceberg.iceberg_version import IcebergVersion
-from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, need_avro
+from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, checked_content, need_avro
 from ktk_engine.publish.iceberg.table_files import TableFiles, named_files
 from ktk_engine.publish.shared_cells import check_cells
 from ktk_engine.publish.stored_types import schemas_in_use
@@ -108,9 +110,10 @@ class IcebergForm:
             )
         return ""
 
-    def verify_with_library(self, wanted: Wanted) -> str:
+    def verify_with_library(self, wanted: Wanted, present: Present) -> str:
         """See `Form.verify_with_library`."""
-        return _verify_with_pyiceberg(wanted.store, wanted.snapshot)
+        assert isinstance(present, IcebergState)
+        return _verify_with_pyiceberg(wanted, present)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""
@@ -144,21 +147,24 @@ def _files_differ(table: IcebergTable, present: IcebergState) -> str:
     )
 
 
-def _verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
+def _verify_with_pyiceberg(wanted: Wanted, present: IcebergState) -> str:
     """What pyiceberg finds wrong with a published dataset; empty if it finds the same files.
 
-    Empty too without the package pyiceberg, and on object stores, whose credentials it does not
-    have.
+    Empty too without the package pyiceberg. It takes the metadata as they were compared, because
+    its properties name classes that it calls, and it reads no file but manifests of this store.
     """
-    if not store.url.startswith("file:") or find_spec("pyiceberg") is None:
+    if find_spec("pyiceberg") is None:
         return ""
+    from pyiceberg.catalog.noop import NoopCatalog
     from pyiceberg.table import StaticTable
+    from pyiceberg.table.metadata import TableMetadataUtil
 
-    newest = read_metadata(store, snapshot.uuid)
-    addresses = Addresses.of(store, snapshot.uuid, newest.metadata.get("location"))
-    key = metadata_key(snapshot.uuid, newest.version)
+    addresses, snapshot = addresses_of(wanted, present), wanted.snapshot
+    address = addresses.address(metadata_key(snapshot.uuid, present.version))
+    io: Any = _ManifestReader(addresses)
     try:
-        table = StaticTable.from_metadata(addresses.address(key))
+        metadata = TableMetadataUtil.parse_obj({**present.metadata})
+        table = StaticTable((snapshot.uuid,), metadata, address, io, NoopCatalog(""))
         found = [task.file.file_path for task in table.scan().plan_files()]
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"pyiceberg cannot read its Iceberg metadata: {error}"
@@ -169,3 +175,26 @@ def _verify_with_pyiceberg(store: ObjectStore, snapshot: Snapshot) -> str:
     if names != snapshot.schema.names:
         return f"pyiceberg finds the columns {', '.join(names)}"
     return ""
+
+
+@dataclass(frozen=True)
+class _ManifestReader:
+    """What pyiceberg needs of a `FileIO` to plan a scan."""
+
+    addresses: Addresses
+
+    def new_input(self, location: str) -> _ManifestInput:
+        """A file at an address."""
+        return _ManifestInput(self.addresses, location)
+
+
+@dataclass(frozen=True)
+class _ManifestInput:
+    """What pyiceberg needs of an `InputFile`."""
+
+    addresses: Addresses
+    location: str
+
+    def open(self, seekable: bool = True) -> BytesIO:
+        """The content of a manifest or manifest list; raises a `FormatError` for another file."""
+        return BytesIO(checked_content(self.addresses, self.location))

@@ -128,7 +128,9 @@ class Addresses:
         return self.base + key
 
     def key(self, path: str) -> str:
-        """The key of an object with an address."""
+        """The key of an object with an address; raises a `FormatError` for one elsewhere."""
+        if not path.startswith(self.base):
+            raise FormatError(f"{path} is not in {self.base}")
         return path.removeprefix(self.base)
 
     def get(self, path: str) -> bytes:

@@ -252,10 +252,10 @@ def _tidy(addresses: Addresses, uuid: str, metadata: Mapping[str, Any]) -> None:
     for snapshot in newest.snapshots:
         try:
             listed = read_list(addresses, snapshot["manifest-list"])
+            paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
+            named.update([addresses.key(path) for path in paths])
         except (ObjectNotFoundError, FormatError):
             return
-        paths = (snapshot["manifest-list"], *(item["manifest_path"] for item in listed))
-        named.update(addresses.key(path) for path in paths)
     kept = [snapshot["snapshot-id"] for snapshot in newest.snapshots]
     old = [
         info.key

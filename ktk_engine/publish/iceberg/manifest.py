@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any
 
 from ktk_engine.errors import FormatError, InvalidKeyError, PublishError, StoreError
 from ktk_engine.extras import need
 from ktk_engine.format.field_types import check_types
+from ktk_engine.publish.iceberg.avro_files import parse_avro, render_avro
 from ktk_engine.publish.iceberg.avro_schemas import MANIFEST_LIST, manifest_schema
 from ktk_engine.publish.iceberg.iceberg_metadata import Addresses
 from ktk_engine.publish.iceberg.single_values import plain_value, summary
@@ -71,7 +71,7 @@ def render_manifest(layout: Layout, entries: Sequence[Entry]) -> bytes:
         "format-version": "2",
         "content": "data",
     }
-    return _render(manifest_schema(layout.partition_fields), entries, metadata)
+    return render_avro(manifest_schema(layout.partition_fields), entries, metadata)
 
 
 def render_list(manifests: Sequence[Listed], snapshot: NewSnapshot) -> bytes:
@@ -82,7 +82,7 @@ def render_list(manifests: Sequence[Listed], snapshot: NewSnapshot) -> bytes:
         "sequence-number": str(snapshot.sequence),
         "format-version": "2",
     }
-    return _render(MANIFEST_LIST, manifests, metadata)
+    return render_avro(MANIFEST_LIST, manifests, metadata)
 
 
 def listed(
@@ -119,7 +119,7 @@ def read_entries(addresses: Addresses, manifest: Listed) -> list[Entry]:
     """
     path: str = manifest["manifest_path"]
     with _as_format_error(path):
-        entries = [entry for entry in _read(addresses, path) if entry["status"] != DELETED]
+        entries = [entry for entry in parse_avro(addresses.get(path)) if entry["status"] != DELETED]
         for entry in entries:
             if entry["snapshot_id"] is None:
                 entry["snapshot_id"] = manifest["added_snapshot_id"]
@@ -136,10 +136,21 @@ def read_list(addresses: Addresses, path: str) -> list[Listed]:
     Raises a `FormatError` if it is damaged, and an `ObjectNotFoundError` if it is missing.
     """
     with _as_format_error(path):
-        found = _read(addresses, path)
+        found = parse_avro(addresses.get(path))
         for item in found:
             check_types(item, {"manifest_path": str, **dict.fromkeys(_COUNTED, int)})
     return found
+
+
+def checked_content(addresses: Addresses, path: str) -> bytes:
+    """The content of a manifest or manifest list, which other libraries can then read.
+
+    Raises as `read_list` does.
+    """
+    with _as_format_error(path):
+        data = addresses.get(path)
+        parse_avro(data)
+    return data
 
 
 @contextmanager
@@ -175,22 +186,3 @@ def numbers(manifest: Listed) -> tuple[int, int]:
 def need_avro() -> None:
     """Raise a `PublishError` if the package that reads and writes Avro is not installed."""
     need("iceberg", "Publishing as Iceberg", "fastavro", error=PublishError)
-
-
-def _render(schema: dict[str, Any], records: Iterable[Any], metadata: dict[str, str]) -> bytes:
-    """Render an Avro file; raises a `PublishError` if Avro cannot hold the records."""
-    import fastavro
-
-    sink = BytesIO()
-    try:
-        parsed = fastavro.parse_schema(schema, named_schemas={})
-        fastavro.writer(sink, parsed, records, codec="deflate", metadata=metadata)
-    except Exception as error:  # of Avro, or of Python where a value does not fit
-        raise PublishError(f"its manifests cannot be written: {error!r}") from error
-    return sink.getvalue()
-
-
-def _read(addresses: Addresses, path: str) -> list[Any]:
-    import fastavro
-
-    return list(fastavro.reader(BytesIO(addresses.get(path))))

@@ -144,3 +144,29 @@ def test_refusals():
     for data in (b"", b"PAR1", b"x" * 100, whole[:-8], whole[20:]):
         with pytest.raises(FormatError):
             read_common_metadata(data)
+
+
+@pytest.mark.parametrize("said", [{"columns": 7}, {"columns": {"a": 1}}, {"columns": "ab"}])
+def test_damaged_metadata_of_pandas_are_a_format_error(said):
+    schema = pa.schema([("a", pa.int64())], {b"pandas": json.dumps(said).encode()})
+    with pytest.raises(FormatError, match="schema file is damaged"):
+        read_common_metadata(_file(schema))
+
+
+def test_columns_that_pandas_names_oddly_are_kept():
+    said = {"columns": [{"field_name": [1]}, {"field_name": {"a": 1}}, 3, None]}
+    schema = pa.schema([("a", pa.int64())], {b"pandas": json.dumps(said).encode()})
+    assert read_common_metadata(_file(schema)).names == ["a"]
+
+
+@pytest.mark.parametrize("nested", [lambda t: t, pa.list_, lambda t: pa.struct([("x", t)])])
+def test_an_unknown_time_zone_is_a_format_error(nested):
+    zoned = pa.schema([("a", nested(pa.timestamp("us", "No/Such")))])
+    with pytest.raises(FormatError, match="has an unknown time zone, No/Such"):
+        read_common_metadata(_file(zoned))
+
+
+def _file(schema):
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(schema, sink)
+    return sink.getvalue().to_pybytes()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktk_engine.errors import FormatError
 from ktk_engine.snapshot import stored_files
 from ktk_engine.snapshot import stored_snapshot as stored_module
 from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, files_table
@@ -112,3 +113,25 @@ def test_threads_of_arrow_read_memory_that_needs_no_interpreter(monkeypatch):
     monkeypatch.setattr(pa, "BufferReader", lambda data: given.append(data) or reader(data))
     assert stored.select(["label"])["label"].to_pylist() == [f"p={n}/x" for n in range(5)]
     assert [type(data) for data in given] == [pa.Buffer]
+
+
+@pytest.mark.parametrize("name", ["key", "label"])
+@pytest.mark.parametrize("some", [False, True])
+def test_a_column_that_repeats_one_long_text_is_refused(name, some):
+    count, text = 4_000, pa.array(["x" * 1_000_000], pa.string())
+    indices = pa.array([0] * count, pa.int32())
+    files = _files(count)
+    table = files.set_column(
+        files.schema.get_field_index(name), name, pa.DictionaryArray.from_arrays(indices, text)
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", row_group_size=count // 2, store_schema=False)
+    stored = StoredFiles(sink.getvalue().to_pybytes(), FILE_FIELDS)
+    pool = pa.default_memory_pool()
+    before = pool.max_memory()
+    with pytest.raises(FormatError, match="one of its columns has more than"):
+        if some:
+            stored.some(pa.array([False, *[True] * (count - 1)]), [name])
+        else:
+            stored.select([name])
+    assert pool.max_memory() - before < 200_000_000
