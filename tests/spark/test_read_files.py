@@ -221,7 +221,8 @@ def test_rows_of_another_length_are_an_error_whatever_is_read_of_them(spark, tmp
     write(tmp_path, {"a.csv": "a,b\n1,2\n3\n"})
     for columns in ((), (("a", "int"), ("b", "int"))):
         address = FileAddress(f"{tmp_path}/a.csv", "csv", (), columns)
-        with pytest.raises(Exception, match=r"a\.csv"):
+        names_file = spark_version() >= (4, 0)  # Spark 3.5 shows the row alone
+        with pytest.raises(Exception, match=r"a\.csv" if names_file else "Malformed records"):
             read_files(spark, address, "raw.t").select(wanted).collect()
 
 
@@ -416,7 +417,8 @@ def test_keys_of_json_that_spark_takes_for_something_else(spark, tmp_path, text)
 )
 def test_numbers_of_json_that_do_not_fit(spark, tmp_path, number, type_):
     write(tmp_path, {"a.json": f'{{"a": {number}}}'})
-    with pytest.raises(Exception, match=f"column a has {number}, which does not fit"):
+    seen = '"Infinity"' if number == "1e400" and spark_version() < (4, 0) else number
+    with pytest.raises(Exception, match=f"column a has {seen}, which does not fit"):
         read(spark, f"{tmp_path}/a.json", "json", columns=type_)
 
 

@@ -344,7 +344,10 @@ def test_links_lead_to_files_under_any_name(sql, tmp_path):
 @pytest.mark.parametrize(
     ("mark", "said"),
     [
-        ("t/_delta_log/00000000000000000000.json", "t is a Delta table.*in a Python model"),
+        (
+            "t/_delta_log/00000000000000000000.json",
+            "t is a Delta table.*by a reader of that format",
+        ),
         ("t/metadata/00000-1.metadata.json", "t is an Iceberg table"),
         ("t/.hoodie/hoodie.properties", "t is a Hudi table"),
         (
