@@ -71,8 +71,8 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     # A committed file that is missing or damaged is an error, not a file without rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # A row of CSV with too few cells is an error whichever columns are read; Spark 3.5 has no option
-    # of the reader for it.
+    # A row of CSV with too few cells is an error whichever columns are read. Spark 3.5 has no
+    # option of the reader for it.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     # Bounds of floats exclude NaN; only this hides those within structs from Spark.
     "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "orc",
