@@ -159,14 +159,15 @@ class StoredFiles(EncodedFiles):
             with pq.ParquetFile(source, metadata=self._footer, read_dictionary=texts) as file:
                 # A name with a dot may bring other columns, and no names give no rows.
                 table = file.read_row_groups(list(groups), stored, use_threads=threads)
-            for name in texts:
-                column = _decoded(table[name], _FREE_BYTES + _LARGEST_RATIO * len(data))
-                table = table.set_column(table.schema.get_field_index(name), name, column)
+            room = _FREE_BYTES + _LARGEST_RATIO * len(data)
+            decoded = {name: _decoded(table[name], room) for name in texts}
         except DAMAGE as error:
             raise FormatError(f"{self._what} is damaged: {error}") from error
         fields = [self._schema.field(name) for name in columns]
         arrays = [
-            table[field.name] if field.name in there else pa.nulls(count, field.type)
+            decoded.get(field.name, table[field.name])
+            if field.name in there
+            else pa.nulls(count, field.type)
             for field in fields
         ]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
@@ -181,6 +182,8 @@ def _decoded(column: pa.ChunkedArray, room: int) -> pa.ChunkedArray:
 
     A file of a few kilobytes may repeat one long text any number of times.
     """
+    if sum(len(part) * part.dictionary.nbytes for part in column.chunks) <= room:
+        return column.cast(column.type.value_type)
     lengths = [pc.binary_length(part.dictionary).take(part.indices) for part in column.chunks]
     if sum(pc.sum(part).as_py() or 0 for part in lengths) > room:
         raise ValueError(f"one of its columns has more than {room:,} bytes")
