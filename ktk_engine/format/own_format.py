@@ -1,4 +1,4 @@
-"""The one format of all documents of ours, and how versions that differ get along.
+"""The format number of every document that this library writes, and what other versions do.
 
 See docs/design/files-and-commits.md, Versions of the library.
 """

@@ -217,7 +217,7 @@ def _clustering(reader: Reader, table: _Table) -> None:
         token = reader.take()
         count = reader.sql[token.start : token.end]
         if not count.isdecimal() or not int(count):
-            reader.refuse(f"`{count}` is no number of buckets")
+            reader.refuse(f"`{count}` is not a number of buckets")
         table.buckets = int(count)
         reader.expect("BUCKETS")
 

@@ -113,14 +113,14 @@ def check_plans(
     uses = count_uses_of_with(query.sql)
     # A text in a plan may look like a relation, and is refused. It hides none.
     others = [name for name in read if name not in ours and read[name] > uses[Identifier(name)]]
-    if not is_foreign:  # it may read a table of Spark's catalog by its full name
+    if not is_foreign:  # these can read tables of Spark's catalog by their full names
         others = [name for name in others if _is_of_session(name)]
     if others or (is_foreign and _OF_SESSIONS.search(plans)):
         what = f"`{shortened(others[0].replace(', ', '.'))}`" if others else "something"
         raise QueryError(
-            f"{view} reads {what} that only this session has, which no stored view may: no "
-            "temporary view and no variable, and a view of another store no table of Spark's "
-            "catalog. Nothing was computed."
+            f"{view} reads {what} that only this session has. No stored view can read temporary "
+            "views, and those of other stores cannot read variables or tables of Spark's catalog "
+            "either. Nothing was computed."
         )
 
 

@@ -19,8 +19,8 @@ from ktk_engine.store.open_store import cloud_of, is_url, path_of_url
 _SCHEMA_OF_CLOUD = 5  # kind, container, account, domain, and a folder in the container
 _SCHEMA_ON_DISK = 3  # kind, and a folder in another than the root
 _PATTERN = frozenset("*?[]{}\\")
-# Options of Spark's reader that say how files are written; any other may say which are read, or
-# becomes a setting of Hadoop.
+# Options for Spark's reader that describe how files are written. Any other could choose which files
+# are read, or becomes a setting of Hadoop.
 _OPTIONS = frozenset(
     {
         "charset",
@@ -52,7 +52,7 @@ _OPTIONS = frozenset(
 )
 
 Place = tuple[str, ...]
-Files = tuple[str, tuple[tuple[str, str], ...]]  # a location, and options of Spark's reader
+Files = tuple[str, tuple[tuple[str, str], ...]]  # a location, and options for Spark's reader
 
 
 def is_store_address(schema: str) -> bool:

@@ -181,8 +181,8 @@ def test_csv_is_read_as_rfc_4180_says(spark, tmp_path, text, options, rows):
         ('id,v\r1,2\r3,"a', "never closed"),
         ('"id,v\n1,2\n', "never closed"),
         ('id,v\n1,"a\nb"\r\n2,c\n', r"lines of .*a\.csv end in several ways"),
-        ("id,${env:HOME}\n1,2\n", r"a column \$\{env:HOME\}, which Spark takes for a setting"),
-        ("id,_Metadata\n1,2\n", "a column _Metadata, which Spark takes"),
+        ("id,${env:HOME}\n1,2\n", r"a column \$\{env:HOME\}. Spark reads it as a setting"),
+        ("id,_Metadata\n1,2\n", "a column _Metadata. Spark reads"),
         ("k,k\n1,2\n", "names k and k, which SQL cannot tell apart"),
         ("k,v,K\n1,2,3\n", "names k and K, which SQL cannot tell apart"),
     ],
@@ -407,7 +407,7 @@ def test_keys_of_json_that_spark_takes_for_something_else(spark, tmp_path, text)
         if name == "_metadata" and "b" in text:
             assert name in str(read_files(spark, FileAddress(str(tmp_path), "json"), "s.t").schema)
             continue
-        with pytest.raises(ConfigurationError, match=re.escape(f"a column {name}, which Spark")):
+        with pytest.raises(ConfigurationError, match=re.escape(f"a column {name}. Spark reads")):
             read(spark, f"{tmp_path}/a.json", "json")
 
 

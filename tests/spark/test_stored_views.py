@@ -221,7 +221,7 @@ def test_each_function_of_spark_is_judged(spark):
 
 def test_a_column_is_no_setting(session, other):
     Store.of(other).write_table("w", pa.table({"${env:HOME}": [1]}))
-    with pytest.raises(ConsistencyError, match=r"column `\$\{env:HOME\}`, which Spark takes for"):
+    with pytest.raises(ConsistencyError, match=r"column `\$\{env:HOME\}`, which Spark reads as"):
         session.sql(f"select * from {name_of(other, 'w')}").collect()
 
 
@@ -535,7 +535,7 @@ SHAPES = [
 
 
 def test_spark_reads_what_our_reader_sees(session, sql, other):
-    """Random texts: each relation that Spark's parser finds is one of ours, or the view fails."""
+    """In random texts, Spark finds only relations that our reader sees, or the view fails."""
     from py4j.protocol import Py4JJavaError  # which a client of Spark Connect has not
 
     rand, parsed = random.Random(2), 0

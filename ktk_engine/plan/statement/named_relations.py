@@ -53,8 +53,8 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
     replaced = next(filter(SUBSTITUTION.search, schema.names), None)
     if replaced is not None:
         raise ConsistencyError(
-            f"{name} has the column `{replaced}`, which Spark takes for a setting. Python reads it "
-            "(Store), and writes it under another name."
+            f"{name} has the column `{replaced}`, which Spark reads as a setting. Python "
+            "(Store) reads it, and writes it under another name."
         )
     found = first_pair_alike(schema.names)
     if found is not None:

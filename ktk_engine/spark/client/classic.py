@@ -6,7 +6,7 @@ Any version of Spark may change it, so no other module reaches into the JVM.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import Popen
@@ -127,6 +127,16 @@ class ClassicClient:
         for conf in (context.sc().conf(), java_session(self.session).sharedState().conf()):
             for key in keys:
                 conf.remove(key)
+
+    def settings(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """See `Client`."""
+        return {key: self.session.conf.get(key, None) for key in keys}
+
+    def set_settings(self, settings: Mapping[str, str | None]) -> None:
+        """See `Client`."""
+        conf = self.session.conf
+        for key, value in settings.items():
+            conf.unset(key) if value is None else conf.set(key, value)
 
     def settings_of_text(self) -> dict[str, str]:
         """See `Client`; the keys come as one text, since each call of Java takes its time."""

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,14 +196,40 @@ class ConnectClient:
     def forget_settings(self, keys: Iterable[str]) -> None:
         """Nothing to do: each session has its own."""
 
+    def settings(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """See `Client`; in one request."""
+        import pyspark  # noqa: F401
+        from pyspark.sql.connect.proto import ConfigRequest
+
+        return dict(self._configure(get_option=ConfigRequest.GetOption(keys=keys)))
+
+    def set_settings(self, settings: Mapping[str, str | None]) -> None:
+        """See `Client`; in a request or two."""
+        import pyspark  # noqa: F401
+        from pyspark.sql.connect.proto import ConfigRequest, KeyValue
+
+        pairs = settings.items()
+        given = [KeyValue(key=key, value=value) for key, value in pairs if value is not None]
+        if given:
+            self._configure(set=ConfigRequest.Set(pairs=given))
+        if gone := [key for key, value in pairs if value is None]:
+            self._configure(unset=ConfigRequest.Unset(keys=gone))
+
+    def _configure(self, **operation: Any) -> list[tuple[str, str | None]]:
+        """Ask for settings, or change them, in one request."""
+        import pyspark  # noqa: F401
+        from pyspark.sql.connect.proto import ConfigRequest
+
+        answer = self.session.client.config(ConfigRequest.Operation(**operation))
+        return list(answer.pairs)
+
     def settings_of_text(self) -> dict[str, str]:
         """See `Client`; in one request."""
         import pyspark  # noqa: F401
         from pyspark.sql.connect.proto import ConfigRequest
 
-        asked = ConfigRequest.Operation(get_all=ConfigRequest.GetAll())
-        pairs = self.session.client.config(asked).pairs
-        return {key: value for key, value in pairs if DECIDING.fullmatch(key)}
+        pairs = self._configure(get_all=ConfigRequest.GetAll())
+        return {key: value or "" for key, value in pairs if DECIDING.fullmatch(key)}
 
     def answer_at_once(self) -> None:
         """Nothing to do: each call is a separate request."""

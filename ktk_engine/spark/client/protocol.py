@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +93,12 @@ class Client(Protocol):
 
     def forget_settings(self, keys: Iterable[str]) -> None:
         """Take settings back from the context: only sessions that set them have them."""
+
+    def settings(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """Values of settings of the session; None for one that has none."""
+
+    def set_settings(self, settings: Mapping[str, str | None]) -> None:
+        """Set settings of the session; those with None are unset."""
 
     def settings_of_text(self) -> dict[str, str]:
         """The session's settings that decide what text means, of those that are set."""

@@ -193,14 +193,13 @@ def run_sql(
 @contextmanager
 def reading_stored_text(session: SparkSession) -> Iterator[None]:
     """Within a block, let Spark open no path as a relation, and replace no `${...}`."""
-    before = {key: session.conf.get(key, None) for key in _FOR_STORED_TEXT}
-    for key, value in _FOR_STORED_TEXT.items():
-        session.conf.set(key, value)
+    client = client_of(session)
+    before = client.settings([*_FOR_STORED_TEXT])
+    client.set_settings(_FOR_STORED_TEXT)
     try:
         yield
     finally:
-        for key, earlier in before.items():
-            session.conf.unset(key) if earlier is None else session.conf.set(key, earlier)
+        client.set_settings(before)
 
 
 def new_session(session: SparkSession) -> SparkSession:

@@ -221,8 +221,8 @@ class _Files:
                     )
         hidden = find_name("_metadata", frame.columns) if self.address.format != "parquet" else None
         if odd := hidden or next(filter(SUBSTITUTION.search, _all_names(frame.schema)), None):
-            where = f"the files at {self.address.location} have a column {odd}, which Spark takes "
-            raise self._refusal(where, "for a setting or for its own. Rename it.")
+            where = f"the files at {self.address.location} have a column {odd}. Spark reads "
+            raise self._refusal(where, "it as a setting, or reserves the name. Rename the column.")
         return frame
 
     def _sql(self, text: str) -> str:

@@ -51,7 +51,7 @@ def read_stored_view(
 
 
 def _check_calls(session: SparkSession, view: str, called: Sequence[str]) -> None:
-    """Refuse names of Spark's functions that this session has given another meaning."""
+    """Refuse calls of functions that this session has defined."""
     classes = client_of(session).classes_of(called)
     for function, class_ in classes.items():
         if not class_.startswith(_SPARKS_OWN):

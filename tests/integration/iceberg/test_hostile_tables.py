@@ -155,7 +155,7 @@ BOMBS = {
     "an endless record": (record(status="r"), 1, b""),
     "a record in a record": (record(next=["null", "r"]), 1, b"\2" * 10_000_000),
     "deep": (json.loads('{"type": "array", "items": ' * 60 + '"null"' + "}" * 60), 1, b"\2" * 70),
-    "no codec of ours": (MANIFEST_LIST, 1, bytes(50), b"snappy"),
+    "another codec": (MANIFEST_LIST, 1, bytes(50), b"snappy"),
 }
 
 
