@@ -72,8 +72,8 @@ class Catalog:
     def named(self, name: str) -> list[Relation]:
         """The relations of a name in any letter case.
 
-        Who writes a view or a table sees to it that no dataset of a cube has its name. So the logs
-        of cubes are not read for a name of these, unless another program wrote the table.
+        A view or a table is written only if no dataset of a cube has its name. So the logs of cubes
+        are not read for such a name, unless another program wrote the table.
         """
         wanted = Identifier(name)
         found = self._plain.get(wanted, [])
