@@ -46,6 +46,8 @@ _OURS = "dbtKtk"
 # This library's clean-up deletes files: it knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
 _BOUNDED = "delta.dataSkippingStatsColumns"
+# An empty list would be a column without a name for delta-rs before 1.0, which then opens no table.
+_NONE_BOUNDED = "delta.dataSkippingNumIndexedCols"
 
 
 class DeltaForm:
@@ -203,7 +205,8 @@ class DeltaTable:
         None if it does not, or if another program wrote it.
         """
         said = self.present.metadata.get("configuration") or {}
-        return said.get(_BOUNDED) if self.present.commit else None
+        none = "" if said.get(_NONE_BOUNDED) == "0" else None
+        return said.get(_BOUNDED, none) if self.present.commit else None
 
     @cached_property
     def _is_published(self) -> bool:
@@ -238,13 +241,13 @@ class DeltaTable:
         return Statistics.of(self._added)
 
     @cached_property
-    def _bounded(self) -> str:
-        """The columns that all files have bounds of, as the log says."""
+    def _bounded(self) -> dict[str, str]:
+        """The columns that all files have bounds of, as the table's configuration says it."""
         names, known = self._statistics.bounded, self._known_bounded
         stay = self.snapshot.file_table.num_rows - self._added.file_table.num_rows
         if known is not None and stay:
             names = [name for name in names if name in known.split(",")]
-        return ",".join(names)
+        return {_BOUNDED: ",".join(names)} if names else {_NONE_BOUNDED: "0"}
 
     def changes(self) -> Iterator[Mapping[str, Any]]:
         """The actions that lead from the log's state to this version; none if it says the same."""
@@ -299,7 +302,7 @@ class DeltaTable:
             "format": {"provider": "parquet", "options": {}},
             "schemaString": self._schema,
             "partitionColumns": list(self.snapshot.partition_keys),
-            "configuration": {**_CONFIGURATION, _BOUNDED: self._bounded},
+            "configuration": {**_CONFIGURATION, **self._bounded},
             "createdTime": known.get("createdTime") or self.time,
         }
 

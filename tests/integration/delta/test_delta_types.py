@@ -358,3 +358,21 @@ def test_a_column_without_some_bound_is_pruned_by_again_when_its_files_are_gone(
     dataset = deltalake.DeltaTable(url).to_pyarrow_dataset()
     assert "new" in listed()
     assert dataset.to_table(filter=pc.field("new").is_null())["k"].to_pylist() == [3]
+
+
+def test_a_table_without_any_bounds_is_read_and_gets_them_with_a_checkpoint(tmp_path):
+    def configuration():
+        return deltalake.DeltaTable(url).metadata().configuration
+
+    store, url = published(tmp_path, pa.table({"x": [0.5, float("nan")], "s": ["z" * 100, None]}))
+    assert configuration()["delta.dataSkippingNumIndexedCols"] == "0"
+    dataset = deltalake.DeltaTable(url).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("x") == 0.5)["s"].to_pylist() == ["z" * 100]
+    assert dataset.to_table(filter=pc.field("s").is_null()).num_rows == 1
+    store.write_table("t", pa.table({"x": [1.5], "s": ["z"]}))
+    assert deltalake.DeltaTable(url).to_pyarrow_table().num_rows == 3
+    store.write_table("t", pa.table({"x": [2.5], "s": ["y"]}), "overwrite")
+    assert sorted(configuration()["delta.dataSkippingStatsColumns"].split(",")) == ["s", "x"]
+    assert "delta.dataSkippingNumIndexedCols" not in configuration()
+    dataset = deltalake.DeltaTable(url).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("x") == 2.5).num_rows == 1
