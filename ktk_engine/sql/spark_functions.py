@@ -99,3 +99,20 @@ _FUNCTIONS = """
     xxhash64 year zeroifnull zip_with
 """
 FUNCTIONS = frozenset(_FUNCTIONS.split())
+# Of these, those that may give other values of the same arguments: clocks, the session, random
+# numbers and keys, and the way in which rows are dealt to tasks.
+_VARYING = """
+    aes_encrypt count_min_sketch curdate current_catalog current_database current_date current_path
+    current_schema current_time current_timestamp current_timezone current_user
+    kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
+    kll_sketch_agg_double kll_sketch_agg_float kll_sketch_merge_bigint kll_sketch_merge_double
+    kll_sketch_merge_float localtime localtimestamp monotonically_increasing_id now rand randn
+    random randstr session_user shuffle spark_partition_id uniform user uuid version
+"""
+# `unix_timestamp()` is not: it is the time of the run, unless it has arguments.
+DETERMINISTIC = FUNCTIONS - frozenset(_VARYING.split())
+# Spark calls them without parentheses too, where no column has the name.
+WITHOUT_PARENTHESES = frozenset(
+    {"current_date", "current_time", "current_timestamp", "current_user", "session_user", "user"}
+    | {"localtime", "localtimestamp"}
+)

@@ -94,7 +94,7 @@ def calls(sql: str) -> list[str]:
     """All names before a parenthesis in a text, in lower case, whatever they are there."""
     tokens = tokenize(sql)
     pairs = itertools.pairwise(tokens)
-    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and _is_name(one)}
+    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and is_name(one)}
     return sorted(name.lower() for name in found)
 
 
@@ -195,7 +195,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             return "writes (`insert`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
             return "runs a program (`using`)"
-        if behind != "(" or not _is_name(token):
+        if behind != "(" or not is_name(token):
             continue
         name = name_of(text, token).lower()
         if name in REFUSED:
@@ -205,7 +205,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             end = ends.get(token.start)
             if end is None or text[end:].lstrip()[:1] in (".", "("):
                 return "computes a name (`identifier`)"
-        elif is_foreign and _is_call(tokens, words, at) and not _is_known(words, at, name):
+        elif is_foreign and is_call(tokens, words, at) and not _is_known(words, at, name):
             return f"calls `{name}`, which is not among the functions for views of other stores"
     return ""
 
@@ -235,7 +235,8 @@ def _is_text(tokens: Sequence[Token]) -> bool:
     return any(token.kind == "text" or token.word in (":", "?") for token in tokens)
 
 
-def _is_name(token: Token) -> bool:
+def is_name(token: Token) -> bool:
+    """Whether a token may be a name."""
     return token.kind in ("word", "quoted")
 
 
@@ -244,10 +245,10 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
     return name in FUNCTIONS and words[at - 1] != "."
 
 
-def _is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
-    """Whether parentheses hold arguments, and are no other part of the grammar."""
+def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
+    """Whether parentheses behind a word hold arguments, and are no other part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
-    if not _is_name(token):
+    if not is_name(token):
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX

@@ -1,0 +1,188 @@
+"""Finds what keeps a text from giving the same rows of the same relations.
+
+It reads tokens and allows what it knows, so what Spark might read differently is reported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ktk_engine.sql.dialect import LEFT_TO_SPARK
+from ktk_engine.sql.spark_functions import DETERMINISTIC, WITHOUT_PARENTHESES
+from ktk_engine.sql.statement import read_statement
+from ktk_engine.sql.stored_text import is_call, is_name
+from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+
+# Spark reads such a text as the day or time of the run, where it becomes a date or timestamp.
+_DAY = re.compile(r"(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
+_QUOTES = re.compile("['\"]")  # Spark 3.5 joins `'to''day'`
+# With literals alone, each of them gives no text but one of its arguments, if it gives any.
+_PLAIN = """
+    abs add_months any any_value array array_agg array_contains avg bigint bool_and bool_or boolean
+    cast ceil ceiling coalesce collect_list collect_set count count_if cume_dist date date_add
+    date_diff date_from_unix_date date_sub date_trunc dateadd datediff day dayofmonth dayofweek
+    dayofyear dec decimal dense_rank double e every exists exp explode explode_outer factorial first
+    first_value float floor greatest grouping grouping_id hash hour if ifnull int isnotnull isnull
+    lag last last_day last_value lcase lead least len length ln log log10 log2 lower make_date
+    make_dt_interval make_interval make_timestamp make_timestamp_ltz make_timestamp_ntz
+    make_ym_interval map max max_by md5 median min min_by minute mod month named_struct nanvl
+    nth_value ntile nullif nvl nvl2 percent_rank percentile pi pmod posexplode posexplode_outer pow
+    power quarter range rank round row_number second sequence sha sha1 sha2 sign signum size
+    smallint some sqrt stack stddev string struct sum timestamp timestamp_micros timestamp_millis
+    timestamp_seconds tinyint to_date to_timestamp to_timestamp_ltz to_timestamp_ntz trunc try_add
+    try_cast try_divide try_multiply try_subtract try_to_date try_to_timestamp ucase upper variance
+    weekday weekofyear xxhash64 year
+"""
+_WITHOUT_TEXT = frozenset(_PLAIN.split())
+# Words that are no columns.
+_WORDS = """
+    ALL AND ANY ASC BETWEEN BOTH BY CASE COLLATE DESC DISTINCT DIV ELSE END ESCAPE EXISTS FALSE
+    FILTER FROM IGNORE ILIKE IN INTERVAL IS LEADING LIKE NOT NULL NULLS OR ORDER OVER PARTITION
+    REGEXP RESPECT RLIKE SELECT THEN TO TRAILING TRUE VALUES WHEN WHERE WITHIN
+"""
+_NO_COLUMNS = frozenset(_WORDS.split())
+# Words before types and units, where no column can be.
+_BEFORE_TYPES = frozenset({"::", "TO", "INTERVAL"})
+# What an operand of `||` does not go beyond.
+_SIGNS = """
+    , ; = == <=> != <> < <= > >= -> => |> SELECT FROM WHERE GROUP BY HAVING ORDER QUALIFY LIMIT AND
+    OR NOT ON WHEN THEN ELSE CASE END AS IN BETWEEN LIKE ILIKE RLIKE UNION EXCEPT INTERSECT VALUES
+    DISTINCT ALL
+"""
+_ENDS = frozenset(_SIGNS.split())
+_OPENING, _CLOSING = frozenset("(["), frozenset(")]")
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What may give other rows in another run."""
+
+    what: str  # as a predicate: `calls rand`
+    line: int  # of the text, from 1; 0 for no single line
+
+    def __str__(self) -> str:
+        return f"{self.what} (line {self.line})" if self.line else self.what
+
+
+def unknowns(sql: str, functions: Collection[str] = ()) -> list[Unknown]:
+    """Find what a text may compute differently from the same relations, each thing once.
+
+    `functions` are the names, in lower case, of functions whose definitions are judged elsewhere.
+    """
+    found: dict[str, Unknown] = {}
+    for what, start in _problems(sql, tokenize(sql), functions):
+        found.setdefault(what, Unknown(what, sql.count("\n", 0, start) + 1))
+    return list(found.values())
+
+
+def _problems(
+    sql: str, tokens: Sequence[Token], functions: Collection[str]
+) -> Iterator[tuple[str, int]]:
+    if left := LEFT_TO_SPARK.search(sql):
+        yield f"has `{sql[left.start() : left.end()][:20]}`, which Spark replaces", left.start()
+    words = [token.word for token in tokens]
+    by_text = {item.start for item in read_statement(sql, tokens).references}
+    pairs = _pairs(words)
+    for at, token in enumerate(tokens):
+        behind = words[at + 1] if at + 1 < len(words) else ""
+        if token.kind == "text":
+            yield from _day(sql, tokens, at)
+        elif token.word == "||":
+            if _is_constant(tokens, words, *_operands(words, at, pairs)):
+                yield "joins texts, which may name the day of the run", token.start
+        elif token.word == "TABLESAMPLE":
+            yield "reads a sample", token.start
+        elif token.word == "USING" and tokens[at + 1 : at + 2] and tokens[at + 1].kind == "text":
+            yield "runs a program", token.start
+        elif not is_name(token) or token.start in by_text:
+            continue
+        elif behind != "(":
+            name = name_of(sql, token).lower()
+            if name in WITHOUT_PARENTHESES and (not at or words[at - 1] not in (".", "AS")):
+                yield f"reads `{name}`", token.start
+        elif is_call(tokens, words, at):
+            yield from _call(sql, tokens, words, at, pairs.get(at + 1, len(words)), functions)
+
+
+def _call(
+    sql: str,
+    tokens: Sequence[Token],
+    words: Sequence[str],
+    at: int,
+    end: int,
+    functions: Collection[str],
+) -> Iterator[tuple[str, int]]:
+    """What a call may do; `end` is the place of its last parenthesis."""
+    name = name_of(sql, tokens[at]).lower()
+    if name in functions:
+        return
+    is_known = name in DETERMINISTIC | _TYPES and (not at or words[at - 1] != ".")
+    if not is_known or (name == "unix_timestamp" and end == at + 2):
+        yield f"calls `{name}`, which is not known to be deterministic", tokens[at].start
+    elif name not in _WITHOUT_TEXT and _is_constant(tokens, words, at + 2, end):
+        yield f"computes a text (`{name}`), which may name the day of the run", tokens[at].start
+
+
+# Types and syntax with parentheses, of which `is_call` is not sure.
+_TYPES = frozenset({"cast", "dec", "numeric", "timestampadd", "timestampdiff", "try_cast"})
+
+
+def _day(sql: str, tokens: Sequence[Token], at: int) -> Iterator[tuple[str, int]]:
+    """A text that Spark may read as the day of the run; adjacent literals are one text."""
+    if at and tokens[at - 1].kind == "text":
+        return
+    end = at + 1
+    while end < len(tokens) and tokens[end].kind == "text":
+        end += 1
+    text = text_of(sql, tokens[at:end])
+    if at and tokens[at - 1].word == "X":
+        with contextlib.suppress(ValueError):  # Spark reports it
+            text = bytes.fromhex(text).decode(errors="replace")
+    if day := _DAY.match(_QUOTES.sub("", text).strip()):
+        yield f"names the day of the run ('{day[0]}')", tokens[at].start
+
+
+def _pairs(words: Sequence[str]) -> dict[int, int]:
+    """The place of the other parenthesis for each of a pair."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for at, word in enumerate(words):
+        if word in _OPENING:
+            opened.append(at)
+        elif word in _CLOSING and opened:
+            start = opened.pop()
+            found |= {start: at, at: start}
+    return found
+
+
+def _operands(words: Sequence[str], at: int, pairs: Mapping[int, int]) -> tuple[int, int]:
+    """From where to where an operator and its operands reach at most."""
+    first, last = at, at + 1
+    while first and words[first - 1] not in _ENDS | _OPENING:
+        first = min(pairs.get(first - 1, first), first - 1)
+    while last < len(words) and words[last] not in _ENDS | _CLOSING:
+        last = max(pairs.get(last, last), last) + 1
+    return first, last
+
+
+def _is_constant(tokens: Sequence[Token], words: Sequence[str], first: int, last: int) -> bool:
+    """Whether tokens name no column, so that Spark may compute them before it reads rows."""
+    words = [*words[:last], ""]
+    depth = type_at = 0  # how deep it is, and how deep a type or an alias begins
+    for at in range(first, last):
+        depth += (words[at] in _OPENING) - (words[at] in _CLOSING)
+        type_at = 0 if depth < type_at - 1 else type_at
+        if words[at] == "AS" and not type_at:
+            type_at = depth + 1
+        if type_at or not is_name(tokens[at]) or words[at] in _NO_COLUMNS:
+            continue
+        before = words[at - 1] if at else ""
+        is_field = before == "." and at > 1 and words[at - 2] in _CLOSING
+        is_unit = before in _BEFORE_TYPES or (at and tokens[at - 1].kind in ("text", "number"))
+        is_typed = at + 1 < last and tokens[at + 1].kind == "text"  # date '...'
+        if words[at + 1] != "(" and not (is_field or is_unit or is_typed):
+            return False
+    return True
