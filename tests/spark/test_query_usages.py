@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -23,10 +24,11 @@ from sqlglot.errors import SqlglotError
 
 from ktk_engine.conditions.evaluate import evaluate  # deep: of single conditions
 from ktk_engine.conditions.render import to_sql  # deep: of single conditions
+from ktk_engine.plan.statement.query_text import QueryText
 from ktk_engine.plan.statement.usage import Usage, read_usage  # deep: what is compared
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.sql.query_text import QueryText
+from ktk_engine.spark.sql.sql_session import columns_of
 from ktk_engine.sql.dialect import DEFAULT
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.token import split_statements
@@ -111,7 +113,7 @@ class Compared:
             plan, zone = client_of(self.spark).optimized_plan(self.spark.sql(text))
         except PySparkException:
             return False
-        usages = QueryText(self.spark).usages(text, markers, DEFAULT)
+        usages = QueryText(partial(columns_of, self.spark)).usages(text, markers, DEFAULT)
         self.refused += not usages
         self.understood += bool(usages)
         for marker, usage in usages.items():
@@ -216,7 +218,7 @@ class Restricted:
         }
         bound = rename(text, places)
         markers = dict.fromkeys(places.values(), self.schema)
-        usages = QueryText(self.spark).usages(bound, markers, DEFAULT)
+        usages = QueryText(partial(columns_of, self.spark)).usages(bound, markers, DEFAULT)
         if not usages:
             return False
         for reference, name in places.items():

@@ -98,12 +98,19 @@ class NamedRelations:
     """The relations of one statement, all read at one version of each scope."""
 
     known: KnownStores
+    # gives the version of a scope that is read in place of its newest; with the datasets to read
+    _earlier: Callable[[State], State] | None = None
     _catalogs: dict[str, Catalog | None] = field(default_factory=dict)
     _schemas: dict[Identifier, str] = field(default_factory=dict)
     _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], ViewDocument] = field(default_factory=dict)
     _queries: dict[tuple[str, str], Statement] = field(default_factory=dict)
     _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
+
+    def earlier(self, version_of: Callable[[State], State]) -> NamedRelations:
+        """The same relations as `version_of` gives the scopes that hold them."""
+        kept = (self._catalogs, self._schemas)
+        return NamedRelations(self.known, version_of, *kept, _views=self._views)
 
     def find(self, parts: Sequence[str], within: str = "") -> tuple[str, Relation] | None:
         """Find the relation that an unquoted name means, and its schema or address.
@@ -162,7 +169,8 @@ class NamedRelations:
                 self._states[key] = moment.of(self.state(schema, scope))
             else:
                 state = resolve(self.store(schema), scope)
-                self._states[key] = replace(state, known=self.known.snapshots(state))
+                state = replace(state, known=self.known.snapshots(state))
+                self._states[key] = state if self._earlier is None else self._earlier(state)
         return self._states[key]
 
     def cube_state(self, schema: str, view: ViewDocument, moment: Moment | None = None) -> State:
@@ -259,8 +267,8 @@ class NamedRelations:
         if key not in self._cubes:
             view = self.view(schema, name)
             state = self.cube_state(schema, view, moment)
-            datasets = view.datasets
-            if moment is not None:  # some may be younger
+            datasets = view.datasets if self._earlier is None else ()
+            if datasets and moment is not None:  # some may be younger
                 scope = state.scope
                 datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
             known = self.known.metadata(state.store)

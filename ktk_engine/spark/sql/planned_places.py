@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import Plannable
+from ktk_engine.plan.statement.query_text import QueryText
 from ktk_engine.plan.statement.usage import Usage, read_usage
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame
@@ -25,7 +26,6 @@ from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 

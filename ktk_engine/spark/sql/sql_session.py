@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark  # noqa: F401
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
@@ -31,13 +31,13 @@ from ktk_engine.plan.statement.named_relations import (
     Plannable,
     check_columns_alike,
 )
+from ktk_engine.plan.statement.query_text import QueryText
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import dialect_of, reading_stored_text, run_sql, text_for
 from ktk_engine.spark.sql.parquet_source import StatementFiles
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
-from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.spark.sql.stored_view import read_stored_view
 from ktk_engine.spark.sql.temporary_views import TemporaryViews
@@ -216,6 +216,15 @@ class SqlSession:
         return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
 
 
+def columns_of(session: SparkSession, name: Name) -> list[str]:
+    """Give the columns of a relation that only Spark knows; a `QueryError` if there is none."""
+    try:
+        with reading_stored_text(session):  # a view may have named it
+            return session.table(".".join(map(quote_identifier, name))).columns
+    except PySparkException as error:
+        raise QueryError(f"Spark knows no columns of {name}.") from error
+
+
 def _files(reference: Reference) -> FileAddress | None:
     """The plain files behind a relation."""
     address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
@@ -373,7 +382,7 @@ class _Binding:
         client = client_of(session)
         marking = self.places.marking()
         if not client.shows_plans:
-            views = QueryText(session)
+            views = QueryText(partial(columns_of, session))
             bound = replace(self, places=marking, _texts=views).bind(query)
             self.places.learn_from_text(marking, bound, views)
             return

@@ -1,28 +1,21 @@
-"""A query with the texts of its views inlined, for what Spark's plans do not show."""
+"""A query with the texts of its views inlined, where Spark's plans are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-import pyspark  # noqa: F401
+import pyarrow as pa
 import sqlglot
-from pyspark.errors import PySparkException
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ktk_engine.errors import QueryError
 from ktk_engine.plan.statement.query_usage import query_usages
-from ktk_engine.spark.session.session import reading_stored_text
+from ktk_engine.plan.statement.usage import Usage
 from ktk_engine.sql.dialect import LEFT_TO_SPARK, Dialect
 from ktk_engine.sql.token import simplified
-from ktk_engine.types.quote import quote_identifier
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from ktk_engine.plan.statement.usage import Usage
+from ktk_engine.types.identifier import Name
 
 # sqlglot reads its steps in another order.
 _PIPE = "|>"
@@ -33,7 +26,8 @@ _VIEW, _OTHER = "__ktk_view_", "__ktk_other_"
 class QueryText:
     """The texts of a query and its views."""
 
-    session: SparkSession  # knows the columns of Spark's own relations
+    # columns of a relation that no store knows; raises a `QueryError` if nothing does
+    columns_of: Callable[[Name], Sequence[str]]
     # texts of views, by the names that stand for them
     views: list[str] = field(default_factory=list)
 
@@ -56,7 +50,7 @@ class QueryText:
                 return {}
             tree = self._tree(text)
             return query_usages(tree, known, self._others(tree, known), dialect)
-        except (SqlglotError, PySparkException, RecursionError):
+        except (SqlglotError, QueryError, RecursionError):
             return {}
 
     def _tree(self, text: str) -> exp.Query:
@@ -81,10 +75,8 @@ class QueryText:
                 continue
             if not isinstance(table.this, exp.Identifier):
                 continue  # a function
-            parts = ".".join(quote_identifier(part.name) for part in table.parts)
             name = f"{_OTHER}{len(found)}"
-            with reading_stored_text(self.session):  # a view may have named it
-                found[name] = self.session.table(parts).columns
+            found[name] = self.columns_of(Name(part.name for part in table.parts))
             if not table.alias:
                 table.set("alias", exp.TableAlias(this=table.this.copy()))
             table.set("this", exp.to_identifier(name, quoted=True))

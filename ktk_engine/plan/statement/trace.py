@@ -1,0 +1,148 @@
+"""Follows a statement through views to all that it reads, by its text.
+
+See docs/design/statements.md, What a statement reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ktk_engine.catalog.catalog import Relation
+from ktk_engine.catalog.moment import Moment, moment_of
+from ktk_engine.catalog.source_address import FileAddress, parse_address
+from ktk_engine.errors import QueryError
+from ktk_engine.log.change.reads import Read, Reads
+from ktk_engine.log.scope import scope_of
+from ktk_engine.plan.statement.named_relations import NamedRelations, Plannable
+from ktk_engine.plan.statement.query_text import QueryText
+from ktk_engine.sql.determinism import Unknown, unknowns
+from ktk_engine.sql.references import Reference
+from ktk_engine.sql.rename import rename
+from ktk_engine.sql.statement import Statement, words
+from ktk_engine.store.trust import is_store_address
+from ktk_engine.types.identifier import Identifier, Name
+
+_MARKER = "__ktk_read_"
+_MOST_VIEWS = 1_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement names a dataset or a cube, itself or in a view."""
+
+    schema: str
+    relation: Relation
+    moment: Moment | None  # the version that it names; None for the newest
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.relation.name}"
+
+    def plannable(self, relations: NamedRelations) -> Plannable:
+        """Give what is read here, ready to be planned."""
+        if self.relation.kind == "dataset":
+            return relations.dataset(self.schema, self.relation.uuid, self.moment)
+        return relations.cube(self.schema, self.relation.name, self.moment)
+
+    def reads(self, relations: NamedRelations) -> Iterator[Read]:
+        """The datasets that may be read here, each at its version."""
+        if self.relation.kind == "dataset":
+            uuid = self.relation.uuid
+            yield Read(relations.state(self.schema, scope_of(uuid), self.moment), uuid)
+            return
+        view = relations.view(self.schema, self.relation.name)
+        state = relations.cube_state(self.schema, view, self.moment)
+        named = [state.scope.uuid_of(name) for name in view.datasets]
+        for uuid in filter(state.datasets.__contains__, named or state.datasets):
+            yield Read(state.holding(uuid), uuid)
+
+
+@dataclass
+class Trace:
+    """What a statement reads.
+
+    Attributes:
+        text: the statement, each place under a name of its own and views under those of `views`.
+        places: by these names.
+        unknown: what the text may compute differently from the same relations.
+        words: all words of the statement and its views that may be names.
+    """
+
+    relations: NamedRelations
+    zone: str  # of timestamps without one; empty if unknown
+    functions: Collection[str] = ()  # of the project; see `unknowns`
+    text: str = ""
+    places: dict[str, Place] = field(default_factory=dict)
+    unknown: list[Unknown] = field(default_factory=list)
+    words: set[Identifier] = field(default_factory=set)
+    views: QueryText = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.views = QueryText(_unknown_columns)
+
+    def reads(self) -> Reads:
+        """All datasets that the statement may read, at their versions in `relations`."""
+        found = (item for place in self.places.values() for item in place.reads(self.relations))
+        return Reads(tuple(found))
+
+    def follow(self, statement: Statement, path: Sequence[str] = (), within: str = "") -> str:
+        """Note what a statement reads, of the views on the `path`; give its text."""
+        if len(self.views.views) > _MOST_VIEWS:
+            raise QueryError(f"The statement reads more than {_MOST_VIEWS:,} views.")
+        where = f" in {path[-1]}" if path else ""
+        found = unknowns(statement.sql, self.functions)
+        self.unknown += [Unknown(item.what + where, item.line) for item in found]
+        self.words |= words(statement.sql)
+        names = {}
+        for reference in statement.references:
+            name = self._name(reference, path, within)
+            if name:
+                names[reference] = name
+            else:
+                line = statement.sql.count("\n", 0, reference.start) + 1
+                what = f"reads {_shown(reference.parts)}, which no store holds"
+                self.unknown.append(Unknown(what + where, line))
+        return rename(statement.sql, names)
+
+    def _name(self, reference: Reference, path: Sequence[str], within: str) -> str:
+        """A name for what is read at a place; empty if no store knows it."""
+        parts = reference.parts
+        if len(parts) == 1 and within and not is_store_address(within):
+            parts = Name((within, *parts))
+        if len(parts) == 3 and isinstance(parse_address(parts[0]), FileAddress):
+            return ""
+        found = self.relations.find(parts, within)
+        if found is None:
+            return ""
+        schema, relation = found
+        moment = moment_of(parts, reference.version, reference.timestamp, self.zone)
+        place = Place(schema, relation, moment)
+        is_view = relation.kind == "view"
+        if is_view and self.relations.view(schema, relation.name).kind != "cube":
+            if str(place) in path:
+                raise QueryError(f"{place} reads itself: views refer to each other in a circle.")
+            query = self.relations.query(schema, relation.name)
+            return self.views.view(self.follow(query, (*path, str(place)), schema))
+        name = f"{_MARKER}{len(self.places)}"
+        self.places[name] = place
+        return name
+
+
+def trace(
+    statement: Statement, relations: NamedRelations, zone: str = "", functions: Collection[str] = ()
+) -> Trace:
+    """Follow a statement to all that it reads; see `Trace`.
+
+    Raises a `KtkError` for what no statement can read.
+    """
+    found = Trace(relations, zone, functions)
+    found.text = found.follow(statement)
+    return found
+
+
+def _shown(parts: Name) -> str:
+    return ".".join(parts[1:] if len(parts) == 3 else parts)
+
+
+def _unknown_columns(name: Name) -> Sequence[str]:
+    raise QueryError(f"No store knows {name}.")
