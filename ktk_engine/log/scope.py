@@ -51,6 +51,10 @@ class LogScope:
         """Key of the mark that a dataset's document was published at least once."""
         return join_key(self.folder, "published", uuid)
 
+    def computed_key(self, uuid: str) -> str:
+        """Key of the note of what a dataset was computed from."""
+        return join_key(self.folder, "computed", f"{uuid}.json")
+
     def snapshot_key(self, commit: str, uuid: str, attempt: int = 0, segment: int = 0) -> str:
         """Key of a dataset's snapshot or one of its segments; each attempt writes other files."""
         # No uuid has a dot.
