@@ -77,6 +77,7 @@ class Computed:
     read: tuple[DatasetVersion, ...] = ()
     # What may have changed without a trace: its name, and where it was found.
     unknown: Mapping[str, str] = field(default_factory=dict)
+    unchanged: bool = False  # the run found that these rows were there, and stored none
 
     def as_json(self) -> dict[str, Any]:
         """Its form in a document."""

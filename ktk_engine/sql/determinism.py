@@ -101,7 +101,8 @@ def _problems(
             continue
         elif behind != "(":
             name = name_of(sql, token).lower()
-            if name in WITHOUT_PARENTHESES and (not at or words[at - 1] not in (".", "AS")):
+            is_other = at and words[at - 1] in (".", "AS") and name != "_metadata"
+            if name in WITHOUT_PARENTHESES and not is_other:
                 yield f"reads `{name}`", token.start
         elif is_call(tokens, words, at):
             yield from _call(sql, tokens, words, at, pairs.get(at + 1, len(words)), functions)

@@ -111,8 +111,9 @@ _VARYING = """
 """
 # `unix_timestamp()` is not: it is the time of the run, unless it has arguments.
 DETERMINISTIC = FUNCTIONS - frozenset(_VARYING.split())
-# Spark calls them without parentheses too, where no column has the name.
+# Spark calls them without parentheses too, where no column has the name. The last one is a column
+# that Spark adds to files: their names and times.
 WITHOUT_PARENTHESES = frozenset(
     {"current_date", "current_time", "current_timestamp", "current_user", "session_user", "user"}
-    | {"localtime", "localtimestamp"}
+    | {"localtime", "localtimestamp", "_metadata"}
 )

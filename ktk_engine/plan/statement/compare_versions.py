@@ -14,6 +14,7 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.plan.statement.named_relations import NamedRelations, Plannable
 from ktk_engine.plan.statement.trace import Place, Trace
 from ktk_engine.plan.statement.usage import Usage
+from ktk_engine.snapshot.snapshot import NULL_FOLDERS
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.types.identifier import Identifier
 
@@ -87,6 +88,7 @@ def _shape(plan: Plan) -> Hashable:
             (
                 *(item.dataset, item.columns, item.join, item.on, item.condition),
                 *(item.cell_columns, item.distinct, item.snapshot.partition_keys),
+                bool(item.snapshot.properties.get(NULL_FOLDERS)),
                 tuple(str(item.snapshot.schema.field(name).type) for name in item.columns),
             )
             for item in plan.datasets

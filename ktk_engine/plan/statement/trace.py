@@ -5,12 +5,14 @@ See docs/design/statements.md, What a statement reads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.scope import scope_of
@@ -22,6 +24,7 @@ from ktk_engine.sql.rename import rename
 from ktk_engine.sql.statement import Statement, words
 from ktk_engine.store.trust import is_store_address
 from ktk_engine.types.identifier import Identifier, Name
+from ktk_engine.types.reserved_name import OWN_PREFIX
 
 _MARKER = "__ktk_read_"
 _MOST_VIEWS = 1_000
@@ -66,8 +69,10 @@ class Trace:
         places: by these names.
         unknown: what the text may compute differently from the same relations.
         words: all words of the statement and its views that may be names.
+        documents: of the views and cubes that are read, what they say, by their names.
     """
 
+    statement: Statement
     relations: NamedRelations
     zone: str  # of timestamps without one; empty if unknown
     functions: Collection[str] = ()  # of the project; see `unknowns`
@@ -75,6 +80,7 @@ class Trace:
     places: dict[str, Place] = field(default_factory=dict)
     unknown: list[Unknown] = field(default_factory=list)
     words: set[Identifier] = field(default_factory=set)
+    documents: dict[str, ViewDocument] = field(default_factory=dict)
     views: QueryText = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +91,14 @@ class Trace:
         found = (item for place in self.places.values() for item in place.reads(self.relations))
         return Reads(tuple(found))
 
+    def work(self) -> Mapping[str, str]:
+        """Digests of the statement, and of the views and cubes through which it reads."""
+        views = [
+            (name, item.kind, item.sql, item.cube, item.datasets, sorted(item.elsewhere.items()))
+            for name, item in sorted(self.documents.items())
+        ]
+        return {"SQL": _digest(self.statement.sql), "views": _digest(repr(views))}
+
     def follow(self, statement: Statement, path: Sequence[str] = (), within: str = "") -> str:
         """Note what a statement reads, of the views on the `path`; give its text."""
         if len(self.views.views) > _MOST_VIEWS:
@@ -92,6 +106,8 @@ class Trace:
         where = f" in {path[-1]}" if path else ""
         found = unknowns(statement.sql, self.functions)
         self.unknown += [Unknown(item.what + where, item.line) for item in found]
+        if OWN_PREFIX in statement.sql.lower():
+            self.unknown.append(Unknown(f"has a name that begins with {OWN_PREFIX}{where}", 0))
         self.words |= words(statement.sql)
         names = {}
         for reference in statement.references:
@@ -117,8 +133,10 @@ class Trace:
         schema, relation = found
         moment = moment_of(parts, reference.version, reference.timestamp, self.zone)
         place = Place(schema, relation, moment)
-        is_view = relation.kind == "view"
-        if is_view and self.relations.view(schema, relation.name).kind != "cube":
+        document = None
+        if relation.kind == "view":
+            document = self.documents[str(place)] = self.relations.view(schema, relation.name)
+        if document is not None and document.kind != "cube":
             if str(place) in path:
                 raise QueryError(f"{place} reads itself: views refer to each other in a circle.")
             query = self.relations.query(schema, relation.name)
@@ -135,9 +153,13 @@ def trace(
 
     Raises a `KtkError` for what no statement can read.
     """
-    found = Trace(relations, zone, functions)
+    found = Trace(statement, relations, zone, functions)
     found.text = found.follow(statement)
     return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _shown(parts: Name) -> str:

@@ -49,6 +49,7 @@ def test_same_relations_same_rows(sql):
         ("select current_date", "reads `current_date`"),
         ("select `current_user`", "reads `current_user`"),
         ("select a, user from an.t", "reads `user`"),
+        ("select t._metadata.file_name from an.t", "reads `_metadata`"),
         ("select * from an.t where day >= current_date - 1", "reads `current_date`"),
         ("select * from an.t tablesample (10 percent) repeatable (1)", "reads a sample"),
         ("select transform (a) using 'cat' as (b) from an.t", "runs a program"),
