@@ -81,7 +81,7 @@ def _change(
 
 
 def _shape(plan: Plan) -> Hashable:
-    """All of a plan that decides about its rows, but for the files."""
+    """All of a plan that decides about its rows, without the files."""
     return (
         *(plan.columns, plan.condition, plan.distinct, plan.partition_by),
         *(

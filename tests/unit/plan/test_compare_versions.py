@@ -335,3 +335,22 @@ def test_each_part_of_a_note_counts(wide, change, why):
     assert wide.why(question) == ""
     wide.seen[question] = dataclasses.replace(note, **change(note)), answer
     assert why in wide.why(question)
+
+
+def test_a_column_of_nulls_gets_a_type(wide):
+    """The same files, in which the column is another one from now on."""
+    table = pa.table({"month": [1], "n": pa.nulls(1)})
+    wide.face.write_table("z", table, partition_by=["month"])
+    wide.ask("select n from an.z where month = 1")
+    wide.face.write_table("z", pa.table({"month": [2], "n": [5]}))
+    assert "the type of n" in wide.why("select n from an.z where month = 1")
+
+
+def test_a_new_column_may_be_meant(wide):
+    """A name that was another relation's, or a field's, so far."""
+    wide.face.write_table("y", pa.table({"month": [1], "y_a": [1]}))
+    inner = "select t_a from an.t where exists (select 1 from an.y where t_b = 1)"
+    for question in (inner, "select month from an.y"):
+        wide.ask(question)
+    wide.face.table("y").alter(add={"t_b": "bigint"})
+    assert "an.y changed (column t_b)" in wide.why(inner)
