@@ -6,6 +6,7 @@ See docs/design/statements.md, What a statement reads.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
+from ktk_engine.files.others.plain_files import find_files
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.statement.named_relations import NamedRelations, Plannable
@@ -69,6 +71,7 @@ class Trace:
         places: by these names.
         unknown: what the text may compute differently from the same relations.
         words: all words of the statement and its views that may be names.
+        files: of addresses on this machine, digests of sizes, times and places of their files.
         documents: of the views and cubes that are read, what they say, by their names.
     """
 
@@ -81,6 +84,7 @@ class Trace:
     unknown: list[Unknown] = field(default_factory=list)
     words: set[Identifier] = field(default_factory=set)
     documents: dict[str, ViewDocument] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     views: QueryText = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,12 +96,25 @@ class Trace:
         return Reads(tuple(found))
 
     def work(self) -> Mapping[str, str]:
-        """Digests of the statement, and of the views and cubes through which it reads."""
+        """Digests of the statement, of the views and cubes through which it reads, and of files."""
         views = [
             (name, item.kind, item.sql, item.cube, item.datasets, sorted(item.elsewhere.items()))
             for name, item in sorted(self.documents.items())
         ]
-        return {"SQL": _digest(self.statement.sql), "views": _digest(repr(views))}
+        found = {"SQL": self.statement.sql, "views": repr(views), "files": repr(self.files)}
+        return {name: _digest(text) for name, text in found.items()}
+
+    def _are_files(self, parts: Name) -> bool:
+        """Note the files of this machine at an address; whether these are all that it names."""
+        address = _files(parts)
+        if address is None or not _on_this_machine(address):
+            return False
+        try:
+            stamps = [_stamp(file.path) for file in find_files(address.location)]
+        except OSError:
+            return False
+        self.files[str(address)] = _digest(repr(sorted(stamps)))
+        return True
 
     def follow(self, statement: Statement, path: Sequence[str] = (), within: str = "") -> str:
         """Note what a statement reads, of the views on the `path`; give its text."""
@@ -114,9 +131,12 @@ class Trace:
             name = self._name(reference, path, within)
             if name:
                 names[reference] = name
-            else:
+            elif not self._are_files(reference.parts):
                 line = statement.sql.count("\n", 0, reference.start) + 1
-                what = f"reads {_shown(reference.parts)}, which no store holds"
+                shown = _shown(reference.parts)
+                what = f"reads {shown}, which no store holds"
+                if _files(reference.parts):
+                    what = f"reads {shown}, whose files are not on this machine"
                 self.unknown.append(Unknown(what + where, line))
         return rename(statement.sql, names)
 
@@ -125,9 +145,7 @@ class Trace:
         parts = reference.parts
         if len(parts) == 1 and within and not is_store_address(within):
             parts = Name((within, *parts))
-        if len(parts) == 3 and isinstance(parse_address(parts[0]), FileAddress):
-            return ""
-        found = self.relations.find(parts, within)
+        found = None if _files(parts) else self.relations.find(parts, within)
         if found is None:
             return ""
         schema, relation = found
@@ -144,6 +162,23 @@ class Trace:
         name = f"{_MARKER}{len(self.places)}"
         self.places[name] = place
         return name
+
+
+def _files(parts: Name) -> FileAddress | None:
+    address = parse_address(parts[0]) if len(parts) == 3 else None
+    return address if isinstance(address, FileAddress) else None
+
+
+def _on_this_machine(address: FileAddress) -> bool:
+    """Whether files alone say what is read, without what options name elsewhere."""
+    is_local = address.location.startswith(("/", "file:/"))
+    return is_local and not any("/" in value for _, value in address.options)
+
+
+def _stamp(path: str) -> tuple[str, int, int, int, int]:
+    """What changes with the content of a file."""
+    found = os.stat(path)
+    return (path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def trace(

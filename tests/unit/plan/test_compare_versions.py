@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
@@ -21,7 +22,7 @@ from ktk_engine.sql.dialect import DEFAULT  # deep: what texts mean
 from tests.support.changes import read_statement
 from tests.support.committed import cube_scope, resolve
 from tests.support.documents import ViewDocument, add_view
-from tests.support.queries import KnownStores, NamedRelations
+from tests.support.queries import FileAddress, KnownStores, NamedRelations, quote_identifier
 from tests.support.random_cubes import TIMES
 from tests.support.stores import LocalStore
 
@@ -354,3 +355,47 @@ def test_a_new_column_may_be_meant(wide):
         wide.ask(question)
     wide.face.table("y").alter(add={"t_b": "bigint"})
     assert "an.y changed (column t_b)" in wide.why(inner)
+
+
+def test_files_of_this_machine(wide, tmp_path):
+    """By all that changes with their content, and with the files that there are."""
+    file, other = tmp_path / "x" / "a=1" / "f.csv", tmp_path / "x" / "g.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("a\n1\n")
+    address = quote_identifier(str(FileAddress(str(tmp_path / "x"), "csv")))
+    question = f"select * from {address}.x.y join an.t"
+
+    def is_unchanged() -> bool:
+        why = wide.why(question)
+        assert why in ("", "its files changed")
+        wide.ask(question)
+        return not why
+
+    wide.ask(question)
+    assert is_unchanged()
+    wide.face.write_table("t", some("t", 2))
+    assert "an.t changed" in wide.why(question)
+    wide.ask(question)
+    before = os.stat(file)
+    file.write_text("a\n2\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not is_unchanged()
+    other.write_text("a\n1\n")
+    assert not is_unchanged()
+    file.unlink()
+    assert not is_unchanged()
+    assert is_unchanged()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        FileAddress("s3://bucket/x", "csv"),
+        FileAddress("relative/x", "csv"),
+        FileAddress("/x", "csv", (("avroSchemaUrl", "http://x/y"),)),
+    ],
+)
+def test_files_elsewhere_are_unknown(wide, address):
+    question = f"select * from {quote_identifier(str(address))}.x.y"
+    wide.ask(question)
+    assert "reads x.y, whose files are not on this machine (line 1)" in wide.why(question)
