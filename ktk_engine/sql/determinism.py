@@ -21,20 +21,27 @@ _DAY = re.compile(r"(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 _QUOTES = re.compile("['\"]")  # Spark 3.5 joins `'to''day'`
 # With literals alone, each of them gives no text but one of its arguments, if it gives any.
 _PLAIN = """
-    abs add_months any any_value array array_agg array_contains avg bigint bool_and bool_or boolean
-    cast ceil ceiling coalesce collect_list collect_set count count_if cume_dist date date_add
-    date_diff date_from_unix_date date_sub date_trunc dateadd datediff day dayofmonth dayofweek
-    dayofyear dec decimal dense_rank double e every exists exp explode explode_outer factorial first
-    first_value float floor greatest grouping grouping_id hash hour if ifnull int isnotnull isnull
-    lag last last_day last_value lcase lead least len length ln log log10 log2 lower make_date
-    make_dt_interval make_interval make_timestamp make_timestamp_ltz make_timestamp_ntz
-    make_ym_interval map max max_by md5 median min min_by minute mod month named_struct nanvl
-    nth_value ntile nullif nvl nvl2 percent_rank percentile pi pmod posexplode posexplode_outer pow
-    power quarter range rank round row_number second sequence sha sha1 sha2 sign signum size
-    smallint some sqrt stack stddev string struct sum timestamp timestamp_micros timestamp_millis
-    timestamp_seconds tinyint to_date to_timestamp to_timestamp_ltz to_timestamp_ntz trunc try_add
-    try_cast try_divide try_multiply try_subtract try_to_date try_to_timestamp ucase upper variance
-    weekday weekofyear xxhash64 year
+    abs acos add_months any any_value approx_count_distinct approx_percentile array array_agg
+    array_contains array_distinct array_max array_min array_sort array_union asin atan atan2 avg
+    bigint bool_and bool_or boolean bround cast cbrt ceil ceiling coalesce collect_list
+    collect_set contains corr cos count count_if cume_dist date date_add date_diff
+    date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayofmonth
+    dayofweek dayofyear dec decimal degrees dense_rank double e element_at endswith equal_null
+    every exists exp explode explode_outer extract factorial first first_value flatten float
+    floor from_utc_timestamp get greatest grouping grouping_id hash hour if ifnull int isnan
+    isnotnull isnull lag last last_day last_value lcase lead least len length like ln log log10
+    log2 lower make_date make_dt_interval make_interval make_timestamp make_timestamp_ltz
+    make_timestamp_ntz make_ym_interval map max max_by md5 median min min_by minute mod month
+    months_between named_struct nanvl nth_value ntile nullif nullifzero numeric nvl nvl2
+    percent_rank percentile percentile_approx percentile_cont pi pmod posexplode
+    posexplode_outer pow power quarter radians range rank regexp_like rint rlike round
+    row_number second sequence sha sha1 sha2 sign signum sin size slice smallint some sort_array
+    sqrt stack startswith stddev stddev_pop stddev_samp string struct sum tan timestamp
+    timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff tinyint
+    to_date to_number to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp
+    to_utc_timestamp trunc try_add try_cast try_divide try_multiply try_subtract try_to_date
+    try_to_number try_to_timestamp ucase unix_date unix_micros unix_millis unix_seconds
+    unix_timestamp upper var_pop var_samp variance weekday weekofyear xxhash64 year zeroifnull
 """
 _WITHOUT_TEXT = frozenset(_PLAIN.split())
 # Words that are no columns.
@@ -90,6 +97,8 @@ def _problems(
         behind = words[at + 1] if at + 1 < len(words) else ""
         if token.kind == "text":
             yield from _day(sql, tokens, at)
+            if behind == "(" and sql[token.start] == '"':  # in some sessions it is a name
+                yield f"calls {sql[token.start : token.end]}", token.start
         elif token.word == "||":
             if _is_constant(tokens, words, *_operands(words, at, pairs)):
                 yield "joins texts, which may name the day of the run", token.start

@@ -15,13 +15,12 @@ from ktk_engine.plan.statement.named_relations import NamedRelations, Plannable
 from ktk_engine.plan.statement.trace import Place, Trace
 from ktk_engine.plan.statement.usage import Usage
 from ktk_engine.snapshot.snapshot import NULL_FOLDERS
-from ktk_engine.sql.dialect import Dialect
 from ktk_engine.types.identifier import Identifier
 
 _MOST_NAMED = 3  # partitions in one cause
 
 
-def change_that_matters(now: Trace, then: NamedRelations, dialect: Dialect) -> str:
+def change_that_matters(now: Trace, then: NamedRelations) -> str:
     """Find the first change because of which a statement may have other rows; empty for none.
 
     Both versions are planned for what the text needs of each relation; a text that is not
@@ -36,7 +35,7 @@ def change_that_matters(now: Trace, then: NamedRelations, dialect: Dialect) -> s
         if others := sorted(map(str, (old ^ new) & now.words)):
             return f"{place} changed ({'column' if len(others) == 1 else 'columns'} {_few(others)})"
     usages = [
-        now.views.usages(now.text, {n: item.schema for n, item in known.items()}, dialect)
+        now.views.usages(now.text, {n: item.schema for n, item in known.items()}, now.dialect)
         for known in (before, after)
     ]
     for name, place in places.items():

@@ -21,7 +21,6 @@ from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.plan.statement.compare_versions import change_that_matters
 from ktk_engine.plan.statement.trace import Trace
-from ktk_engine.sql.dialect import Dialect
 
 
 def why_computed_again(
@@ -30,7 +29,6 @@ def why_computed_again(
     uuid: str,
     work: Mapping[str, str],
     statement: Trace,
-    dialect: Dialect,
     *,
     continues: bool = False,
     plans: bool = True,
@@ -43,7 +41,6 @@ def why_computed_again(
         uuid: of the dataset.
         work: what would decide about the rows now; see `Computed.work`.
         statement: what computes it, traced at the newest versions.
-        dialect: of the statement.
         continues: whether a run may add to the rows that are there. The rows then stay as they are
             only if the last run has stored none.
         plans: whether versions of what is read are compared by what the statement needs of them,
@@ -64,12 +61,10 @@ def why_computed_again(
         return str(statement.unknown[0])
     if continues and not note.unchanged:
         return "its last run stored rows, and may have more to add"
-    return _changed_read(note, own, statement, dialect, plans)
+    return _changed_read(note, own, statement, plans)
 
 
-def _changed_read(
-    note: Computed, own: State, statement: Trace, dialect: Dialect, plans: bool
-) -> str:
+def _changed_read(note: Computed, own: State, statement: Trace, plans: bool) -> str:
     """The first change of what is read that matters; empty if there is none."""
     reads = [item for item in statement.reads().looked_at if isinstance(item, Read)]
     if versions_read(own.store, [statement.reads()]) == note.read:
@@ -80,7 +75,7 @@ def _changed_read(
     if not plans:
         return "what it reads changed"
     try:
-        return change_that_matters(statement, then, dialect)
+        return change_that_matters(statement, then)
     except KtkError as error:
         return f"what it reads changed: {error.message}"
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
 from ktk_engine.files.others.plain_files import find_files
 from ktk_engine.log.change.reads import Read, Reads
@@ -21,9 +20,10 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.statement.named_relations import NamedRelations, Plannable
 from ktk_engine.plan.statement.query_text import QueryText
 from ktk_engine.sql.determinism import Unknown, unknowns
+from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
-from ktk_engine.sql.statement import Statement, words
+from ktk_engine.sql.statement import Statement, read_statement, words
 from ktk_engine.store.trust import is_store_address
 from ktk_engine.types.identifier import Identifier, Name
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -72,18 +72,18 @@ class Trace:
         unknown: what the text may compute differently from the same relations.
         words: all words of the statement and its views that may be names.
         files: of addresses on this machine, digests of sizes, times and places of their files.
-        documents: of the views and cubes that are read, what they say, by their names.
+        texts: of the views and cubes that are read, by their names.
     """
 
     statement: Statement
     relations: NamedRelations
-    zone: str  # of timestamps without one; empty if unknown
-    functions: Collection[str] = ()  # of the project; see `unknowns`
+    dialect: Dialect  # of the session; texts are in the default one
+    functions: Collection[str] = ()
     text: str = ""
     places: dict[str, Place] = field(default_factory=dict)
     unknown: list[Unknown] = field(default_factory=list)
     words: set[Identifier] = field(default_factory=set)
-    documents: dict[str, ViewDocument] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     views: QueryText = field(init=False)
 
@@ -97,11 +97,11 @@ class Trace:
 
     def work(self) -> Mapping[str, str]:
         """Digests of the statement, of the views and cubes through which it reads, and of files."""
-        views = [
-            (name, item.kind, item.sql, item.cube, item.datasets, sorted(item.elsewhere.items()))
-            for name, item in sorted(self.documents.items())
-        ]
-        found = {"SQL": self.statement.sql, "views": repr(views), "files": repr(self.files)}
+        found = {
+            "SQL": self.statement.sql,
+            "views": repr(sorted(self.texts.items())),
+            "files": repr(sorted(self.files.items())),
+        }
         return {name: _digest(text) for name, text in found.items()}
 
     def _are_files(self, parts: Name) -> bool:
@@ -149,12 +149,13 @@ class Trace:
         if found is None:
             return ""
         schema, relation = found
-        moment = moment_of(parts, reference.version, reference.timestamp, self.zone)
+        moment = moment_of(parts, reference.version, reference.timestamp, self.dialect.zone)
         place = Place(schema, relation, moment)
-        document = None
-        if relation.kind == "view":
-            document = self.documents[str(place)] = self.relations.view(schema, relation.name)
-        if document is not None and document.kind != "cube":
+        view = self.relations.view(schema, relation.name) if relation.kind == "view" else None
+        if view is not None:
+            joined = (view.cube, view.datasets, sorted(view.elsewhere.items()))
+            self.texts[str(place)] = repr(joined) if view.kind == "cube" else view.sql
+        if view is not None and view.kind != "cube":
             if str(place) in path:
                 raise QueryError(f"{place} reads itself: views refer to each other in a circle.")
             query = self.relations.query(schema, relation.name)
@@ -182,14 +183,16 @@ def _stamp(path: str) -> tuple[str, int, int, int, int]:
 
 
 def trace(
-    statement: Statement, relations: NamedRelations, zone: str = "", functions: Collection[str] = ()
+    sql: str, relations: NamedRelations, dialect: Dialect, functions: Collection[str] = ()
 ) -> Trace:
-    """Follow a statement to all that it reads; see `Trace`.
+    """Follow a statement of a session's dialect to all that it reads; see `Trace`.
 
-    Raises a `KtkError` for what no statement can read.
+    `functions` are those of the project; see `unknowns`. Raises a `KtkError` for what no statement
+    can read.
     """
-    found = Trace(statement, relations, zone, functions)
-    found.text = found.follow(statement)
+    text = dialect.in_default(sql) if has_open_literals(sql) else sql
+    found = Trace(read_statement(text), relations, dialect, functions)
+    found.text = found.follow(found.statement)
     return found
 
 

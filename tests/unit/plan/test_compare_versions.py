@@ -19,7 +19,6 @@ from ktk_engine.log.computed import Computed, versions_read  # deep: what a run 
 from ktk_engine.plan.statement.judge import why_computed_again
 from ktk_engine.plan.statement.trace import trace
 from ktk_engine.sql.dialect import DEFAULT  # deep: what texts mean
-from tests.support.changes import read_statement
 from tests.support.committed import cube_scope, resolve
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import FileAddress, KnownStores, NamedRelations, quote_identifier
@@ -72,7 +71,7 @@ class Schema:
 
     def ask(self, question: str) -> None:
         """Note what a question reads now, with its rows."""
-        found = trace(read_statement(question), self.relations())
+        found = trace(question, self.relations(), DEFAULT)
         read = versions_read(self.store, [found.reads()])
         # Of a dataset without a version, a note claims nothing of its own rows.
         note = Computed(0, "", datetime.now(UTC), found.work(), read)
@@ -84,8 +83,8 @@ class Schema:
         own = resolve(self.store, cube_scope("c"))
         (uuid, item) = next(iter(own.datasets.items()))
         note = dataclasses.replace(note, version=item.entry.version, commit=item.entry.commit)
-        found = trace(read_statement(question), self.relations())
-        return why_computed_again(note, own, uuid, found.work(), found, DEFAULT)
+        found = trace(question, self.relations(), DEFAULT)
+        return why_computed_again(note, own, uuid, found.work(), found)
 
     def answer(self, question: str):
         """The rows of a question by another program, or why it has none."""
@@ -399,3 +398,11 @@ def test_files_elsewhere_are_unknown(wide, address):
     question = f"select * from {quote_identifier(str(address))}.x.y"
     wide.ask(question)
     assert "reads x.y, whose files are not on this machine (line 1)" in wide.why(question)
+
+
+def test_names_in_double_quotes(wide):
+    """In sessions where these are names, a statement is read so."""
+    dialect = dataclasses.replace(DEFAULT, quotes_names=True)
+    found = trace('select "t_a" from "an"."t" where "now" = 1', wide.relations(), dialect)
+    assert [str(place) for place in found.places.values()] == ["an.t"]
+    assert not trace('select "t_a" from "an"."t"', wide.relations(), DEFAULT).places

@@ -37,6 +37,7 @@ def test_same_relations_same_rows(sql):
         ("select a,\n  rand()\nfrom an.t", "calls `rand`, which is not known .* (line 2)"),
         ("select Current_Timestamp( )", "calls `current_timestamp`"),
         ("select `uuid`()", "calls `uuid`"),
+        ('select "uuid"()', 'calls "uuid"'),
         ("select unix_timestamp()", "calls `unix_timestamp`"),
         ("select /* */ unix_timestamp -- x\n ( /* */ )", "calls `unix_timestamp`"),
         ("select my_udf(a) from an.t", "calls `my_udf`, which is not known to be deterministic"),
