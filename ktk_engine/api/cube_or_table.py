@@ -36,7 +36,7 @@ from ktk_engine.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.publish.publish_documents import publish_documents
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -192,10 +192,10 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
     """Give the scope of a cube as its virtual table reads it.
 
     `state_in` gives the scope in a schema or in the store at an address, and in the view's own
-    schema for an empty text. Raises a `DatasetNotFoundError` if a dataset stored elsewhere is gone.
+    schema for an empty text. Raises a `DatasetNotFoundError` if an external dataset is gone.
     """
     own = state_in("")
-    others = {own.scope.uuid_of(name): state_in(place) for name, place in view.elsewhere.items()}
+    others = {own.scope.uuid_of(name): state_in(place) for name, place in view.external.items()}
     for uuid, state in others.items():
         if uuid not in state.datasets:
             raise DatasetNotFoundError(

@@ -119,7 +119,7 @@ def delete_cells(
     staging: Staging,
     condition: Condition,
     datasets: Collection[str],
-    known: MetadataCache,
+    cache: MetadataCache,
 ) -> None:
     """Delete the rows of some datasets for which a condition is true.
 
@@ -136,7 +136,7 @@ def delete_cells(
                 "rows to delete are ambiguous. Name the datasets that have it. Nothing was deleted."
             )
     for name in datasets:
-        delete_rows(staging, state.scope.uuid_of(name), condition, known)
+        delete_rows(staging, state.scope.uuid_of(name), condition, cache)
 
 
 def choose_datasets(staging: Staging, condition: Condition) -> list[str]:

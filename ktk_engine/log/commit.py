@@ -111,11 +111,11 @@ def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Com
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
-            staged.known.update(known)
+            staged.snapshot_cache.update(known)
         if _put_entry(head, entry, change_set.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, change_set))
-            head.known.update(known)
+            head.snapshot_cache.update(known)
             removed = _removed(head, change_set, snapshots)
             done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
             return publish(done) if publish else done

@@ -45,7 +45,7 @@ def state_at(
         raise VersionGoneError(_cleaned(state, version))
     return State(
         state.store, state.scope, version, entry, sha256, dict(sorted(found.items())),
-        known=state.known,
+        snapshot_cache=state.snapshot_cache,
     )  # fmt: skip
 
 

@@ -86,11 +86,11 @@ def make_report(
 
 def _plan(state: State, snapshots: Mapping[str, Snapshot], query: str) -> Plan | str:
     """The plan of a condition, for the datasets whose columns it has."""
-    known = MetadataCache()
+    cache = MetadataCache()
     try:
         if state.scope.kind != "cube":
             (snapshot,) = snapshots.values()
-            return LoadedTable(state, snapshot, known).plan(where=query)
-        return load_cube(state, (), None, known).plan(where=query)
+            return LoadedTable(state, snapshot, cache).plan(where=query)
+        return load_cube(state, (), None, cache).plan(where=query)
     except KtkError as error:
         return error.message

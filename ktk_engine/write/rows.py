@@ -78,7 +78,7 @@ def as_stored(
 
     Fields of structs get the stored order. See `stored_names`.
     """
-    columns, datasets = names_of_columns(rows), {**target.elsewhere, **state.snapshots_by_id()}
+    columns, datasets = names_of_columns(rows), {**target.external, **state.snapshots_by_id()}
     names = stored_names(target, columns, datasets)
     rows = renamed(rows, names)
     target = spelled(target, [names.get(name, name) for name in columns])

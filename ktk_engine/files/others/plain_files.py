@@ -176,7 +176,7 @@ def _is_data(name: str) -> bool:
 
 
 def read_plain_files(
-    store: SourceFiles, known: FooterCache, files: Sequence[PlainFile]
+    store: SourceFiles, cache: FooterCache, files: Sequence[PlainFile]
 ) -> PlainFiles:
     """Read the footers of files, at least one, and join columns by name and class.
 
@@ -185,7 +185,7 @@ def read_plain_files(
     """
     keys = [file.path[1:] for file in files]
     try:
-        footers = [_with_instants(footer) for footer in known.read(store, keys)]
+        footers = [_with_instants(footer) for footer in cache.read(store, keys)]
     except FormatError as error:
         raise FormatError(
             Message(

@@ -134,7 +134,7 @@ class IcebergVersion:
     def _published_before(self) -> Snapshot | None:
         """The snapshot that the current manifests describe; None if it is no longer available."""
         said = self.present.snapshot["summary"]
-        known = self.wanted.known.get(said[SNAPSHOT])
+        known = self.wanted.snapshot_cache.get(said[SNAPSHOT])
         try:
             return known or read_snapshot(self.wanted.store, said[SNAPSHOT], said[SHA256])
         except (ObjectNotFoundError, FormatError):

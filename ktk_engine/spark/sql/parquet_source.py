@@ -50,7 +50,7 @@ _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 
 
 def open_parquet_source(
-    session: SparkSession, known: KnownStores, address: FileAddress, name: str
+    session: SparkSession, stores: KnownStores, address: FileAddress, name: str
 ) -> ParquetSource | None:
     """Open parquet files of this machine; None if there are none, since they may be elsewhere.
 
@@ -64,7 +64,7 @@ def open_parquet_source(
         return None
     refuse_tables(name, [file.path for file in found])
     store = SourceFiles(name, address.location)
-    metadata = known.renewed(store)
+    metadata = stores.renewed(store)
     return ParquetSource(
         session, address, read_plain_files(store, metadata.footers, found), metadata
     )
@@ -77,7 +77,7 @@ class ParquetSource:
     session: SparkSession = field(compare=False, repr=False)
     address: FileAddress
     files: PlainFiles
-    known: MetadataCache = field(compare=False, repr=False)  # footers of the files
+    metadata: MetadataCache = field(compare=False, repr=False)  # footers of the files
 
     @cached_property
     def obstacle(self) -> str:
@@ -155,7 +155,7 @@ class ParquetSource:
 
         def plan(names: Sequence[str], condition: Condition) -> Plan:
             parts = [c for c in conjuncts(condition) if not c.columns & refused.keys()]
-            return plan_rows(files.store, files.snapshot, 0, names, parts, self.known)
+            return plan_rows(files.store, files.snapshot, 0, names, parts, self.metadata)
 
         schema = files.schema
         for name in refused:
@@ -191,7 +191,7 @@ class StatementFiles:
     """Plain files of this machine that one statement reads, each opened once: they may change."""
 
     session: SparkSession
-    known: KnownStores
+    stores: KnownStores
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
 
     def source(self, address: FileAddress, name: str) -> ParquetSource | None:
@@ -200,6 +200,8 @@ class StatementFiles:
         if key not in self._sources:
             is_parquet = address.format == "parquet"
             self._sources[key] = (
-                open_parquet_source(self.session, self.known, address, name) if is_parquet else None
+                open_parquet_source(self.session, self.stores, address, name)
+                if is_parquet
+                else None
             )
         return self._sources[key]

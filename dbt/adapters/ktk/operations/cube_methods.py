@@ -30,7 +30,7 @@ from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text
-from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.actor import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
 
 if TYPE_CHECKING:
