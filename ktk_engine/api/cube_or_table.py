@@ -118,7 +118,7 @@ class CubeOrTable(ABC):
 
         Raises:
             VersionGoneError: there is no such version (any more); the message says which are left.
-            QueryError: both are given, or `timestamp` is no date or time.
+            QueryError: both are given, or `timestamp` is not a date or time.
 
         Examples:
             >>> cube.delete("dest = 'LAX'").at(1).query().count()

@@ -154,7 +154,7 @@ def _ambiguous(name: str, found: list[Relation]) -> Message:
     names = dict.fromkeys(relation.name for relation in found)
     if len(names) > 1:
         return Message(
-            f"The name {name} stands for several relations, {' and '.join(names)}, whose names "
+            f"The name {name} means several relations, {' and '.join(names)}, whose names "
             "differ in letter case only, which SQL ignores. ",
             Remedy("spelled_alike"),
         )
@@ -163,7 +163,7 @@ def _ambiguous(name: str, found: list[Relation]) -> Message:
     quoted = " or ".join(f"`dataset:{uuid}`" for uuid in uuids[:2])
     out = f" To take the view out: drop view {name}." if others else ""
     return Message(
-        f"The name {name} stands for several relations: {', '.join(uuids)}{others}. ",
+        f"The name {name} means several relations: {', '.join(uuids)}{others}. ",
         Remedy("say_dataset", quoted=quoted, uuid=uuids[0]),
         out,
     )

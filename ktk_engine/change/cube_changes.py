@@ -90,7 +90,7 @@ def extend_cube(
     if specification.seed_dataset in rows:
         raise ConsistencyError(
             f"{specification.seed_dataset} is the seed dataset of cube {specification.prefix}: "
-            "append to it, or build the cube anew. Nothing was written."
+            "append to it, or rebuild the cube. Nothing was written."
         )
     if not overwrite and (there := [item for item in rows if item in known]):
         raise ConsistencyError(

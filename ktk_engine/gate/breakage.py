@@ -23,7 +23,7 @@ def broken_enrichments(
 ) -> dict[str, tuple[str, ...]]:
     """Find the enrichments that do not fit a new seed dataset, with the reasons.
 
-    `before` is the current seed dataset. Payload that two datasets have is no reason, since
+    `before` is the current seed dataset. Payload that two datasets have is not a reason, since
     removing the enrichment would lose it.
     """
     keys = () if before is None else before.partition_keys

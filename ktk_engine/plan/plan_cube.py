@@ -63,7 +63,7 @@ class LoadedCube:
     def plan_resolved(self, query: ResolvedQuery) -> Plan:
         """Decide which files are read and how they are joined, for a query that is already checked.
 
-        Opens no data file of ours, and at most the footers of other programs' files, once.
+        Opens none of our data files, and at most the footers of other programs' files, once.
         """
         cube, planned = self.specification, list[DatasetPlan]()
         done: set[Condition] = set()

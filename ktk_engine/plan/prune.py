@@ -59,8 +59,8 @@ def prune(
 
     `overlay_columns` are the partition columns within which a later file may replace cells; None
     means that cells are never replaced. A file that replaces cells of a kept file is kept, or the
-    replaced rows would come back (decision 2). `among` has files of joined datasets: files in no
-    partition of theirs may be left out.
+    replaced rows would come back (decision 2). `among` has files of joined datasets: files outside
+    their partitions may be left out.
     """
     total = total_step(snapshot)
     together = set(snapshot.partition_keys if overlay_columns is None else overlay_columns)

@@ -76,7 +76,7 @@ class NextVersion(Protocol):
         """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""
 
     def follows(self) -> bool:
-        """Whether the version before is still there: another writer may have begun anew."""
+        """Whether the version before is still there: another writer may have started again."""
 
     def take_back(self) -> None:
         """Delete the version, as it does not follow."""

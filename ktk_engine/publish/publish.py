@@ -65,8 +65,8 @@ class Behind:
 def publish(done: Committed) -> Committed:
     """Bring the published forms of a scope up to a commit, or to a later one.
 
-    A failure, even a bug, becomes a warning, never an error: the commit stands, and the next writer
-    publishes it.
+    A failure, even a bug, becomes a warning, never an error: the commit remains, and the next
+    writer publishes it.
     """
     store, scope = done.head.store, done.head.scope
     expired_keys = done.entry.deleted
@@ -91,8 +91,8 @@ def _publish(
 ) -> tuple[Behind, State | None]:
     """Publish all forms; returns which are behind, and the published scope if it is known.
 
-    Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
-    reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
+    Kartothek's documents of enrichments come first and that of the seed dataset last, so that an
+    old reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
     opposite order. A cube without a seed dataset publishes nothing, and what another program wrote
     since stays. `snapshots` are those of datasets whose forms may be behind, by key; None means
     all.
@@ -131,7 +131,7 @@ def _publish(
 
 @contextmanager
 def _as_warning(scope: LogScope, warnings: list[str], how: str) -> Iterator[None]:
-    """Log what fails in a block and add it to the warnings: the commit stands."""
+    """Log what fails in a block and add it to the warnings: the commit remains."""
     try:
         yield
     except KtkError as error:

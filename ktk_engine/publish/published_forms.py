@@ -127,7 +127,7 @@ def _version(state: State, uuid: str) -> int:
 
 
 def _follows(state: State, uuid: str, wanted: NextVersion, present: Present) -> bool:
-    """Whether a version that was put belongs to the record, which may have begun anew.
+    """Whether a version that was put belongs to the record, which may have been started again.
 
     After a record that cannot be read, it does while it is of the newest version.
     """

@@ -50,7 +50,7 @@ class CubeReport:
 def make_report(
     store: ObjectStore, name: str, queries: Sequence[str] = (), orphans: Sequence[Orphan] = ()
 ) -> CubeReport:
-    """Collect the contents of a report without opening data files of ours.
+    """Collect the contents of a report without opening our data files.
 
     `queries` are conditions whose funnels are shown, such as `dest = 'SFO'`, and `orphans` are
     datasets that no model builds any more. Raises a `ConsistencyError` if the cube has no seed

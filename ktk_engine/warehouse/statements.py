@@ -305,7 +305,8 @@ def _drop(relations: Relations, command: c.Drop, found: Relation | None) -> None
         raise DatasetNotFoundError(f"There is no relation {schema}.{name} to drop.")
     if found is not None and found.kind == "dataset" and command.is_view:
         raise ConfigurationError(
-            f"{schema}.{name} is no view, but a table with rows: use drop table. Nothing was done."
+            f"{schema}.{name} is not a view, but a table with rows: use drop table. Nothing was "
+            "done."
         )
     said = {**statement_history(), "reason": "drop statement"}
     relations.drop(schema, name, said, _kind_of(command))

@@ -47,7 +47,7 @@ def names_of_columns(rows: Rows) -> list[str]:
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
-    """Rename columns; names that are no key stay."""
+    """Rename columns; names that are not a key stay."""
     if not names:
         return rows
     new = [names.get(name, name) for name in names_of_columns(rows)]

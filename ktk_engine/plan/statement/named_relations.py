@@ -230,8 +230,8 @@ class NamedRelations:
             trust.follow(schema, name, parts[0])
         if is_foreign and address is None and self.find(parts, schema) is None:
             raise QueryError(
-                f"{schema}.{name} reads {'.'.join(parts)}, which is no relation of its store, and "
-                "a view of another store reads nothing else."
+                f"{schema}.{name} reads {'.'.join(parts)}, which is not in its store, "
+                "and a view of another store reads nothing else."
             )
         return parts
 

@@ -124,7 +124,7 @@ class IcebergVersion:
                 gone, added = changed_files(before, self.wanted.snapshot)
                 changed.carry_on(self.present.snapshot["manifest-list"], gone)
             except (ObjectNotFoundError, FormatError):
-                pass  # then write all manifests anew
+                pass  # then all manifests are rewritten
             else:
                 changed.add(added)
                 return changed

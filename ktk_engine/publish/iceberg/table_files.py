@@ -69,7 +69,7 @@ class TableFiles:
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
 
     def add_all(self, before: Mapping[str, str]) -> None:
-        """List all files anew, in place of those that a snapshot with the summary `before` has."""
+        """List all files again, in place of those that a snapshot with the summary `before` has."""
         self.add(self.dataset.files)
         said = [before.get(name, "") for name in (_FILES, _RECORDS)]
         files, rows = (int(text) if _NUMBER.fullmatch(text) else 0 for text in said)
@@ -164,7 +164,7 @@ class TableFiles:
     @property
     def _operation(self) -> str:
         if self._lists_all or (self.added[0] and self.deleted[0]):
-            return "overwrite"  # a reader of appended rows alone must not take all for new
+            return "overwrite"  # readers of appended rows alone must not read all as new
         return "delete" if self.deleted[0] else "append"
 
 

@@ -140,12 +140,12 @@ class ParquetSource:
                 raise ConfigurationError(
                     f"The options of {files.store.url} have {said}, which is of Spark's own "
                     f"reader. That cannot read these files: {self.obstacle}. Leave the option "
-                    "out, or have the files written anew."
+                    "out, or have the files rewritten."
                 )
         if files.spelled_otherwise:
             raise ConfigurationError(
                 f"Files of {files.store.url} spell `{files.spelled_otherwise}` in different "
-                f"letters, and Spark's own reader, which takes them for one, cannot read these "
+                f"letters, and Spark's own reader, which treats them as one, cannot read these "
                 f"files: {self.obstacle}. Spell the column in one way."
             )
         refused = {**files.refused, **_without_type(files)}

@@ -73,7 +73,7 @@ def _files(numbers, columns=("min.a",), name="x"):
 
 
 class _Kept:
-    """Writes snapshots one after the other, and reads each anew."""
+    """Writes snapshots one after the other, and reads each again."""
 
     def __init__(self, store):
         self.store, self.written, self.count = store, [], 0

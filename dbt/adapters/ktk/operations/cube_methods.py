@@ -127,7 +127,7 @@ class CubeMethods(StoreAdapter):
         """Give a relation with the clause of Spark's SQL for an earlier version.
 
         Raises:
-            DbtRuntimeError: neither or both are given, or a value is no version or no time.
+            DbtRuntimeError: neither or both are given, or a value is not a version or a time.
         """
         if (version is None) == (timestamp is None):
             raise DbtRuntimeError(
