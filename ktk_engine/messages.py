@@ -228,12 +228,12 @@ PYTHON: Voice = {
     "other_layout": "Build the dataset again with another layout: overwrite.",
     "drop_constraint": "Only who declared it can take it back: replace the table.",
     "lay_out": "Change it back, or build the cube again with overwrite=True.",
-    "lay_out_table": "Change it back, or lay the table out anew first: "
+    "lay_out_table": "Change it back, or change the table's layout first: "
     "store.table({name!r}).repartition(...).",
     "lay_out_model": "Change it back, or replace all rows: overwrite.",
     "lay_out_snapshot": "A snapshot is never rebuilt: change it back, or give it another name.",
     "lay_out_snapshot_table": "A snapshot is never rebuilt: change it back, give it another name, "
-    "or lay the table out anew: store.table({name!r}).repartition(...).",
+    "or change its layout: store.table({name!r}).repartition(...).",
     "evolve": "Add the columns first: alter table ... add columns",
     # Who builds a dataset, and under which name.
     "add_replace_or_leave": "To add to them, append. To replace them, overwrite. To leave them "
@@ -244,8 +244,7 @@ PYTHON: Voice = {
     "keep_name": "Change the name back to {name}, or build it again under the new one.",
     "keep_name_of_snapshot": "Change the name back to {name}, since a snapshot is never rebuilt.",
     "leave_or_stay": "If that is a mistake, change the names back. If it is meant, overwriting",
-    "rename_by_statement": "a table gets another name by Table.rename, a view by being created "
-    "anew",
+    "rename_by_statement": "Table.rename renames a table, and a view is created again",
     # How datasets of a cube fit together.
     "build_seed": "Build the seed dataset first: store.build({name!r}, ...).",
     "no_second_seed": "Replace it under its own name, {dataset}, or add this one as an "

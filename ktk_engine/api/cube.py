@@ -25,7 +25,7 @@ from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
 from ktk_engine.store.open_store import open_store
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     from ktk_engine.api.transaction import Transaction
@@ -63,7 +63,7 @@ class Cube(CubeOrTable):
         return Cube(self._store, self._store._load_cube(name, version, moment))
 
     def _of(self, state: State) -> Cube:
-        return Cube(self._store, load_cube(state, known=self._store._known))
+        return Cube(self._store, load_cube(state, cache=self._store._cache))
 
     def copy_to(
         self,

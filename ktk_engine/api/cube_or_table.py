@@ -36,7 +36,7 @@ from ktk_engine.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.publish.publish_documents import publish_documents
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ class CubeOrTable(ABC):
 
         Raises:
             VersionGoneError: there is no such version (any more); the message says which are left.
-            QueryError: both are given, or `timestamp` is no date or time.
+            QueryError: both are given, or `timestamp` is not a date or time.
 
         Examples:
             >>> cube.delete("dest = 'LAX'").at(1).query().count()

@@ -56,12 +56,12 @@ class Deletion:
         return find_scope(self.store._store, name).version
 
     def _count(self, dataset: str) -> tuple[int, int]:
-        store, known = self.store._store, self.store._known
+        store, cache = self.store._store, self.store._cache
         snapshot = self.state.snapshot(self.state.scope.uuid_of(dataset))
         parts = conjuncts(self.condition)
         names = [next(n for n in snapshot.schema.names if n not in snapshot.partition_keys)]
-        plan = plan_rows(store, snapshot, self.state.version, names, parts, known)
-        rows = LocalEngine(store, known.footers).count(plan)
+        plan = plan_rows(store, snapshot, self.state.version, names, parts, cache)
+        rows = LocalEngine(store, cache.footers).count(plan)
         return rows, affected_files(store, snapshot, parts).num_rows
 
 

@@ -41,7 +41,7 @@ def rows_of(name: str, frame: Frame) -> Rows:
         frame: the rows.
 
     Raises:
-        DataError: it is no frame, or has a column that Arrow cannot hold.
+        DataError: it is not a frame, or has a column that Arrow cannot hold.
     """
     if isinstance(frame, ArrowRows):
         rows: Rows = frame

@@ -15,7 +15,7 @@ def names_of(argument: str, given: Iterable[str] | None) -> tuple[str, ...]:
         given: one name, or several; None means none.
 
     Raises:
-        ConfigurationError: one of them is no text.
+        ConfigurationError: one of them is not text.
     """
     if given is None:
         return ()

@@ -478,7 +478,7 @@ class Query:
 
         limit = default_memory_limit() if memory_limit is None else memory_limit
         limit = parse_size(limit) if isinstance(limit, str) else limit
-        footers = self._store._known.footers
+        footers = self._store._cache.footers
         return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
 
     def _check_groups(self) -> None:

@@ -28,7 +28,7 @@ from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 _WEEK = timedelta(days=7)
 
@@ -336,7 +336,7 @@ class Store(OpenedStore):
             >>> store.relation("fares")
             Table('fares', version=1)
         """
-        loaded = open_relation(self._store, name, version, timestamp, self._known)
+        loaded = open_relation(self._store, name, version, timestamp, self._cache)
         return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)
 
     def _present(self, *, cubes: bool) -> list[str]:

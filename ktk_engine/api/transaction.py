@@ -26,7 +26,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import deleting_condition, row_condition
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import Staging, staged
@@ -83,7 +83,7 @@ class Transaction:
     ) -> None:
         """Replace rows of datasets; see `Cube.update`."""
         rows, condition = self._rows(datasets), self._condition(bind(where, parameters))
-        delete_cells(self._staging, condition, list(rows), self._store._known)
+        delete_cells(self._staging, condition, list(rows), self._store._cache)
         append_rows(self._staging, rows, metadata or {})
 
     def delete(
@@ -99,7 +99,7 @@ class Transaction:
         condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_datasets(self._staging, condition) if named is None else named
-        delete_cells(self._staging, condition, names, self._store._known)
+        delete_cells(self._staging, condition, names, self._store._cache)
 
     def remove_partitions(
         self,
@@ -112,7 +112,7 @@ class Transaction:
         condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_partitioned_by(self._staging, condition, named)
-        delete_cells(self._staging, condition, names, self._store._known)
+        delete_cells(self._staging, condition, names, self._store._cache)
 
     def drop(self, *datasets: str) -> None:
         """Take datasets out of the cube; see `Cube.drop`."""

@@ -23,7 +23,7 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.store.key import check_new_uuid
-from ktk_engine.warehouse.author import by_hand, python_history
+from ktk_engine.warehouse.actor import python_history, statement_actor
 from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import retry_on_conflict
@@ -94,7 +94,7 @@ def delete_from(
         schema = state.snapshot(name).schema
         condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
-            delete_rows(staging, name, condition, store._known)
+            delete_rows(staging, name, condition, store._cache)
         done = staging.transaction.committed
         return done.state if done else None
 
@@ -114,7 +114,7 @@ def _merge(store: OpenedStore, target: WriteRequest, rows: Rows, key: Sequence[s
 
     def run(state: State) -> None:
         with staged(state, f"merge into {target.uuid}", target.history) as staging:
-            merge_table(staging, target, new, key, store._known)
+            merge_table(staging, target, new, key, store._cache)
 
     retry_on_conflict(store._store, target.scope, run)
 
@@ -142,7 +142,7 @@ def _target(
             f"{name} of {store.url} is a cube: write to its datasets with Store.cube, or give the "
             "table another name. Nothing was written."
         )
-    if found := replaced_relations(store, by_hand().dataset(target)):
+    if found := replaced_relations(store, statement_actor().dataset(target)):
         raise ConsistencyError(
             f"{name} is the name of a view of {store.url}: drop it first, or give the table "
             f"another name. Nothing was written."

@@ -34,8 +34,8 @@ class ViewDocument:
     sql: str = ""  # empty for a cube
     cube: str = ""  # empty for a view
     datasets: tuple[str, ...] = ()  # ids of the datasets that the cube's table joins; empty for all
-    # id of a dataset stored elsewhere, for reading only -> schema or store address
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    # id of an external dataset, which is only read -> schema or store address
+    external: Mapping[str, str] = field(default_factory=dict)
     # column -> SQL type when the view was stored; empty for a cube, and if unknown
     columns: Mapping[str, str] = field(default_factory=dict)
     comments: Comments = field(default_factory=Comments)
@@ -84,7 +84,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             sql=str(document["sql"]),
             cube=str(document["cube"]),
             datasets=tuple(document["datasets"]),
-            elsewhere=dict(document["elsewhere"]),
+            external=dict(document["external"]),
             columns=dict(document["columns"]),
             comments=comments_of(document["comments"]),
             owner=str(document["owner"]),

@@ -61,7 +61,7 @@ class _Field:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a function of Arrow's."""
+    """A call of an Arrow function."""
 
     function: str
     arguments: tuple[_Node, ...]

@@ -104,7 +104,7 @@ def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence
         raise ConsistencyError(
             f"Seed dataset {seed} of cube {prefix}: its document names the dimension and partition "
             f"columns {', '.join(named)}, its schema (_common_metadata) lacks "
-            f"{', '.join(missing)}. Restore whichever of the two is damaged from a backup, or "
+            f"{', '.join(missing)}. Restore the damaged one of the two from a backup, or "
             "rebuild the dataset."
         )
 

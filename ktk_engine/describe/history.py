@@ -19,7 +19,7 @@ from ktk_engine.store.interface import ObjectStore
 
 @dataclass(frozen=True)
 class DatasetChanged:
-    """What one commit did to one dataset; None stands for what is unknown."""
+    """What one commit did to one dataset; None means unknown."""
 
     dataset: str  # its id within the cube, or the table's name
     operation: str  # for instance `rebuild`

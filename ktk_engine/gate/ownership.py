@@ -112,7 +112,7 @@ def _fix(target: WriteRequest) -> Remedy:
 
 
 def _dimensions(target: WriteRequest, base: Snapshot) -> tuple[str, ...]:
-    """The dataset's dimension columns; in one of Kartothek's, the order is undefined."""
+    """The dataset's dimension columns; those that Kartothek wrote have no defined order."""
     known = base.dimension_columns
     if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
         return target.dimension_columns

@@ -36,7 +36,7 @@ DatasetRole = Literal["seed", "enrichment", "table"]
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """Where a dataset stands after a commit, whether that commit changed it or not."""
+    """What a dataset is after a commit, whether that commit changed it or not."""
 
     snapshot: str  # key of its snapshot
     version: int  # of the entry that changed it last
@@ -45,8 +45,8 @@ class DatasetEntry:
     rows: int | None  # stored rows; None if unknown (files of other writers)
     files: int
     bytes: int | None  # of the data files; None if unknown
-    # Of a seed dataset: the version that last changed the cube's specification, which every
-    # published document repeats.
+    # The version that last changed the cube's specification, which every published document
+    # repeats; only for a seed dataset.
     specified: int = 0
     # SHA-256 of another program's document that this commit took over, else empty
     adopted: str = ""

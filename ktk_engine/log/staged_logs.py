@@ -24,7 +24,7 @@ class StagedLogs(OverlayStore):
 
     def __init__(self, beneath: ObjectStore) -> None:
         super().__init__(beneath, self._is_of_a_commit)
-        self.known: dict[str, Snapshot] = {}
+        self.snapshot_cache: dict[str, Snapshot] = {}
         self._is_open, self._is_over = True, False
 
     @property
@@ -55,7 +55,7 @@ class StagedLogs(OverlayStore):
         """Stop holding objects back, and forget them; `is_over` also refuses new entries."""
         with self._lock:
             self._is_open, self._is_over = False, is_over
-            self.known.clear()
+            self.snapshot_cache.clear()
             self.forget()
 
     def _is_of_a_commit(self, key: str) -> bool:

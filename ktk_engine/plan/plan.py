@@ -18,7 +18,7 @@ Fold: TypeAlias = Literal["sum", "min", "max"]
 
 @dataclass(frozen=True)
 class PartialAggregate:
-    """One row of aggregates that may stand for several rows.
+    """One row of aggregates that may cover several rows.
 
     Readers may combine all rows, some or none: sums of sums are sums.
     """

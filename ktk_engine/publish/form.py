@@ -43,7 +43,7 @@ class Wanted:
     # a clean-up is about to delete them
     expired_keys: Collection[str] = field(default=(), repr=False)
     # snapshots by key, which need not be read again
-    known: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
+    snapshot_cache: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, state: State, uuid: str, expired_keys: Collection[str] = ()) -> Wanted:
@@ -51,7 +51,9 @@ class Wanted:
         entry = state.datasets[uuid].entry
         assert entry is not None
         now = state.store.now()
-        return cls(state.store, state.snapshot(uuid), entry, now, expired_keys, state.known)
+        return cls(
+            state.store, state.snapshot(uuid), entry, now, expired_keys, state.snapshot_cache
+        )
 
     @property
     def mark(self) -> tuple[int, str]:
@@ -74,7 +76,7 @@ class NextVersion(Protocol):
         """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""
 
     def follows(self) -> bool:
-        """Whether the version before is still there: another writer may have begun anew."""
+        """Whether the version before is still there: another writer may have started again."""
 
     def take_back(self) -> None:
         """Delete the version, as it does not follow."""

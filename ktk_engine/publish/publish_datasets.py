@@ -207,7 +207,9 @@ def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
         if name not in FORMATS:
             hint = did_you_mean(name, FORMATS)
             known = ", ".join(FORMATS)
-            raise ConfigurationError(f"{name!r} is no format to publish in.{hint} Known: {known}.")
+            raise ConfigurationError(
+                f"{name!r} is not a format to publish in.{hint} Known: {known}."
+            )
     return names
 
 
@@ -280,7 +282,7 @@ def _rebase(
 
 
 def _after_commit(name: str, changed: Collection[str]) -> AbstractContextManager[None]:
-    """Let errors say what stands, if anything was to change; publishing is safe to repeat."""
+    """Let errors say what was committed, if anything was; publishing is safe to repeat."""
     return after_commit(name, "Run it again to finish.") if changed else nullcontext()
 
 

@@ -135,7 +135,7 @@ def _arrow_type(spark: st.DataType) -> pa.DataType:
 
 
 def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
-    """A placeholder for a type that Arrow does not know, or would take for another one."""
+    """A placeholder for a type that Arrow does not know, or confuses with another one."""
     from pyspark.errors import PySparkTypeError
 
     name = spark.simpleString()

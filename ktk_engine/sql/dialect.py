@@ -24,7 +24,7 @@ DECIDING = re.compile(
     r"(?<![\w.])spark\.sql\.(?:(?:ansi|parser|legacy)\.[\w.-]+|caseSensitive|session\.timeZone|"
     r"storeAssignmentPolicy|timestampType|preserveCharVarcharTypeInfo)(?![\w.])"
 )
-# Of these, those that change neither names and literals nor how two values compare.
+# Those of them that change neither names and literals nor how two values compare.
 _HARMLESS = re.compile(
     r"spark\.sql\.parser\.(?:manageParserCaches|parserDfaCacheFlush\w+)|"
     r"spark\.sql\.legacy\.(?:"

@@ -166,7 +166,7 @@ def _with_names(text: str, tokens: Sequence[Token]) -> str:
 def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     """What a text does that it may not, as a predicate; empty if there is nothing."""
     if not statement.is_query:
-        return "is no query"
+        return "is not a query"
     for reference in statement.references:
         name = ".".join(reference.parts)
         if SUBSTITUTION.search(name):
@@ -201,7 +201,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
         if name in REFUSED:
             return f"runs code or opens an address (`{name}`)"
         if token.word == "IDENTIFIER":
-            # It may stand for a whole name of a relation, and for no part of one.
+            # It may replace a whole name of a relation, but not a part of one.
             end = ends.get(token.start)
             if end is None or text[end:].lstrip()[:1] in (".", "("):
                 return "computes a name (`identifier`)"
@@ -245,7 +245,7 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
 
 
 def _is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
-    """Whether parentheses hold arguments, and are no other part of the grammar."""
+    """Whether parentheses hold arguments, not another part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
     if not _is_name(token):
         return False

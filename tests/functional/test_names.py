@@ -83,7 +83,7 @@ class TestSideBySide:
             assert set(state.datasets) == {f"{cube}++seed", f"{cube}++extra"}
 
     def test_a_name_of_several_is_an_error_that_says_how_to_ask(self, built):
-        with pytest.raises(Exception, match="The name seed stands for several relations") as error:
+        with pytest.raises(Exception, match="The name seed means several relations") as error:
             rows(built, "select * from {s}.seed")
         assert "`dataset:k0++seed` or `dataset:k1++seed`" in str(error.value)
         assert "ktk_dataset: k0++seed" in error.value.said(DBT)

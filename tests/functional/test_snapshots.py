@@ -230,7 +230,7 @@ class TestMove:
         assert "is stored as plain, but its configuration asks for c++plain" in log
         write_file(snapshot("plain", **CHECK, unique_key="id", partition_by="v"), path)
         _, log = run_dbt_and_capture(["snapshot"], expect_pass=False)
-        assert "change it back, give it another name, or lay the table out anew in Python" in log
+        assert "change it back, give it another name, or change its layout in Python" in log
 
 
 class TestHeader:

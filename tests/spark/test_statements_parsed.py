@@ -25,7 +25,7 @@ from tests.support.changes import read_statement
 # What Spark accepts and we refuse where a store is concerned: a part of our words, and why.
 REFUSED = {
     "describe the whole relation": "one column or partition of it: Spark's catalog alone knows it",
-    "`partition (": "partitions are no relations of their own",
+    "`partition (": "partitions are not relations",
     "TRUNCATE TABLE ... PARTITION": "a delete says the same",
     "SCHEMA EVOLUTION is not supported": "columns do not change with rows",
     "`with schema": "views have the columns of their queries",

@@ -152,11 +152,11 @@ def test_what_views_of_another_store_may_read(session, other, tmp_path):
     for text, problem in (
         (f"select * from {name_of(LocalStore(mine), 's')}", f"the store at {mine}"),
         (f"select * from {quote_identifier(str(plain))}.x.y", "the files at .*plain.csv"),
-        ("select * from seen", "reads seen, which is no relation of its store"),
-        ("select * from sister.seen", "reads sister.seen, which is no relation of its store"),
-        ("select * from `CSV`.plain", "reads CSV.plain, which is no relation of its store"),
+        ("select * from seen", "reads seen, which is not in its store"),
+        ("select * from sister.seen", "reads sister.seen, which is not in its store"),
+        ("select * from `CSV`.plain", "reads CSV.plain, which is not in its store"),
         ("select * from `..`.t", "the store at .*/theirs/\\.\\."),
-        ("select * from spark_catalog.default.seen", "which is no relation"),
+        ("select * from spark_catalog.default.seen", "which is not in its store"),
     ):
         view(other, text)
         with pytest.raises(QueryError, match=problem) as refused:

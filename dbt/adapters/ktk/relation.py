@@ -78,7 +78,7 @@ class KtkRelation(SparkRelation):
 
     @property
     def files(self) -> FileAddress | None:
-        """Its plain files, if it is no relation of a store."""
+        """Its plain files, if it is not in a store."""
         outside = self.outside
         return outside if isinstance(outside, FileAddress) else None
 

@@ -40,7 +40,7 @@ DBT: Voice = {
     "`ktk history` the commits; macros ask adapter.get_columns_in_relation(...).",
     "make_index": "ktk index {name} {words} builds it.",
     "build_cube_again": "Build the model that is materialized cube again, or its dataset here.",
-    "rebuild_together": "dbt build --full-refresh -s {select} builds them anew in one run, in any "
+    "rebuild_together": "dbt build --full-refresh -s {select} rebuilds them in one run, in any "
     "order.",
     "create_index": "Use the model's config `indexes`, or `ktk index`.",
     "adopt": _operation("adopt", name="{name}"),
@@ -77,12 +77,12 @@ DBT: Voice = {
     "other_layout": "Change the layout in the model, and run it with --full-refresh.",
     "drop_constraint": "Change the model's contract, and run it with --full-refresh.",
     "lay_out": "Change it back, or run it with --full-refresh to change its layout.",
-    "lay_out_table": "Change it back, run it with --full-refresh to change its layout, or lay the "
-    "table out anew in Python (Table.repartition).",
+    "lay_out_table": "Change it back, run it with --full-refresh to change its layout, or change "
+    "its layout in Python (Table.repartition).",
     "lay_out_model": "Change it back, or run it with --full-refresh to change its layout: dbt "
     "build --full-refresh -s {select}",
     "lay_out_snapshot_table": "A snapshot is never rebuilt: change it back, give it another name, "
-    "or lay the table out anew in Python (Table.repartition).",
+    "or change its layout in Python (Table.repartition).",
     "evolve": "Add the columns first, or use an incremental model with on_schema_change",
     "add_replace_or_leave": "To add to them, make the model incremental. To replace them: dbt "
     "build --full-refresh -s {select}. To leave them alone, give the model another `dataset` in "

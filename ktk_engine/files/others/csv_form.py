@@ -85,7 +85,7 @@ class CsvMarks:
 
     @cached_property
     def _comment(self) -> bytes:
-        """A pattern for a line that is no row; for nothing if there are no such lines."""
+        """A pattern for a line that is not a row; for nothing if there are no such lines."""
         mark = self._encoded(self.comment)
         return rb"%s(?:(?<=[\r\n]%s)|(?<=\A%s))[^\r\n]*+|" % (mark, mark, mark) if mark else b""
 

@@ -129,7 +129,7 @@ class RowGroups(StoredRows):
         """Read columns of row groups in their stored types."""
         run, file = self.run, blocks.file
         metadata, physical = run.footer(file)
-        known = self._decoded.known(file, blocks.numbers, names)
+        known = self._decoded.cached(file, blocks.numbers, names)
         left = [name for name in names if name not in known]
         if not left:
             return pa.table(known)

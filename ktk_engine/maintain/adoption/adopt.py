@@ -1,4 +1,4 @@
-"""Takes over what other programs made of datasets: a whole store of theirs, or a change of ours."""
+"""Takes over what other programs made of datasets: a whole store, or changes to our datasets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class AdoptedDataset:
     lost_rows: int | None  # in these files; None: unknown
     notes: tuple[str, ...] = ()  # sentences on what Kartothek's readers see that may surprise
     is_new: bool = False  # the log did not have it
-    # Indexed columns to index anew: their indexes do not name all files with values.
+    # Columns whose indexes are rebuilt, since these do not name all files with values.
     stale: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ def run_adoption(
 ) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
-    No data file is touched, and only stale indexes are built anew. Lost files stay in the store and
+    No data file is touched, and only stale indexes are rebuilt. Lost files stay in the store and
     in older versions until a clean-up. Raises a `ForeignWriterError` if rows would be lost without
     `force`, a `ConsistencyError` if the cube's datasets would not fit together, and a
     `CommitConflictError` if another run changed them meanwhile.
@@ -278,7 +278,7 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
         notes = reader_notes(found.document, found.key, snapshot, found.recovered)
     notes += tuple(
         f"its index on {name} misses values of {counted(count, 'file')}, so that queries by it "
-        "miss rows; it is built anew"
+        "miss rows; it is rebuilt"
         for name, count in stale.items()
     )
     return AdoptedDataset(
@@ -322,6 +322,6 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
         raise ForeignWriterError(
             f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "
             f"files that are gone, such as {missing[0]}. Nothing was written. Restore them from "
-            "a backup, or write the dataset anew with the program that wrote it."
+            "a backup, or write the dataset again with the program that wrote it."
         )
     return key, document

@@ -39,10 +39,10 @@ def _notes(
         yield "its document had lost what the cube is, and says it again"
     if document.embedded_indices:
         names = ", ".join(document.embedded_indices)
-        yield f"indexes inside its document are left out: {names}; they can be built anew"
+        yield f"indexes inside its document are left out: {names}; they can be rebuilt"
     for name, why in snapshot.left_out.items():
         yield (
-            f"its column {name} is left out: {why}; so the dataset can be read and built anew, but "
+            f"its column {name} is left out: {why}; so the dataset can be read and rebuilt, but "
             "its rows cannot be changed here"
         )
     for name in snapshot.partition_keys:

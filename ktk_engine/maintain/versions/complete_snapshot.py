@@ -22,7 +22,7 @@ def complete_snapshot(
     """
     try:
         # A staged run's own segments are stored nowhere else.
-        snapshot = state.known.get(entry.snapshot) or read_snapshot(
+        snapshot = state.snapshot_cache.get(entry.snapshot) or read_snapshot(
             state.store, entry.snapshot, entry.snapshot_sha256
         )
         stored = snapshot.files

@@ -86,7 +86,9 @@ def delete_tag(
     version = version_of(state, tag)
     spelled = find_name(tag, tags_of(state))
     if spelled is None:
-        raise VersionGoneError(f"{tag!r} is no tag of {name}, but a number. Nothing was changed.")
+        raise VersionGoneError(
+            f"{tag!r} is not a tag of {name}, but a number. Nothing was changed."
+        )
     tag = spelled
     reason = f"{tag} names version {version} no longer"
     return _commit(state, tag, None, version, {"reason": reason, **(history or {})})

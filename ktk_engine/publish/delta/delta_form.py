@@ -217,8 +217,8 @@ class DeltaTable:
         return (self.present.published, self.present.commit) == mark
 
     @cached_property
-    def _is_anew(self) -> bool:
-        """Whether all files are added, with statistics that the log lacks.
+    def _adds_all(self) -> bool:
+        """Whether the version adds all files, with statistics that the log lacks.
 
         They are of an earlier version, or more columns have all bounds by now. That is looked for
         where columns change, and where a checkpoint lists all files in any case.
@@ -233,7 +233,7 @@ class DeltaTable:
 
     @cached_property
     def _added(self) -> Snapshot:
-        if self._is_anew:
+        if self._adds_all:
             return self.snapshot
         gained = pa.array(self.difference[0], pa.string())
         kept = pc.is_in(self.snapshot.file_column("key"), value_set=gained)

@@ -120,7 +120,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
         if entries and not newest:
             head = _head(store, uuid, entries[-1])
         if len(newest) > 1 and _head(store, uuid, newest[0]) != first:
-            return read_log(store, uuid)  # it was deleted and begun anew meanwhile
+            return read_log(store, uuid)  # it was deleted and started again meanwhile
         for name in ("readerFeatures", "writerFeatures"):
             set(state.protocol.get(name) or ())
         if not state.broken:

@@ -98,7 +98,7 @@ class IcebergForm:
         if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
                 f"another program has written {names[-1]}: a catalog that names that "
-                "file shows other rows, or will. Register the table there anew"
+                "file shows other rows, or will. Register the table there again"
             )
         return ""
 

@@ -118,14 +118,14 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
     for parts in _paths((field.name, field) for field in schema):
         other = seen.setdefault(".".join(parts).lower(), parts)
         if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
-            yield f"{_shown(parts)}: Iceberg takes it for {_shown(other)}. Rename one"
+            yield f"{_shown(parts)}: Iceberg confuses it with {_shown(other)}. Rename one"
     known = {".".join(parts): parts for parts in seen.values()}
     gone = (item for file in stored for item in file if item.name not in schema.names)
     for parts in _paths((field.name, field) for field in gone):
         if (other := known.setdefault(".".join(parts), parts)) != parts:
             yield (
-                f"files still have {_shown(parts)}, which was dropped, and Iceberg takes it for "
-                f"{_shown(other)}. Rewrite them: rebuild the dataset"
+                f"files still have {_shown(parts)}, which was dropped, and Iceberg confuses it "
+                f"with {_shown(other)}. Rewrite them: rebuild the dataset"
             )
 
 

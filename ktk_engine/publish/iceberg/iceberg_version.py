@@ -123,7 +123,7 @@ class IcebergVersion:
                 gone, added = changed_files(before, self.wanted.snapshot)
                 changed.carry_on(self.present.snapshot["manifest-list"], gone)
             except (ObjectNotFoundError, FormatError):
-                pass  # then write all manifests anew
+                pass  # then all manifests are rewritten
             else:
                 changed.add(added)
                 return changed
@@ -133,7 +133,7 @@ class IcebergVersion:
     def _published_before(self) -> Snapshot | None:
         """The snapshot that the current manifests describe; None if it is no longer available."""
         said = self.present.snapshot["summary"]
-        known = self.wanted.known.get(said[SNAPSHOT])
+        known = self.wanted.snapshot_cache.get(said[SNAPSHOT])
         try:
             return known or read_snapshot(self.wanted.store, said[SNAPSHOT], said[SHA256])
         except (ObjectNotFoundError, FormatError):

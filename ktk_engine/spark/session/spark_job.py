@@ -62,8 +62,8 @@ def worker_error(text: str) -> KtkError | None:
     """
     found = _OURS.findall(text)
     if not found:
-        unfit = worker_mismatch(text)
-        return SessionError(unfit) if unfit else None
+        mismatch = worker_mismatch(text)
+        return SessionError(mismatch) if mismatch else None
     name, message = found[-1]
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, KtkError):

@@ -31,7 +31,7 @@ def worker_mismatch(text: str) -> str:
         name = (found[1] or found[2]).lower()
         return (
             f"The executors' Python lacks {name}, or has too old a one. Executors need Python "
-            f"{here} with pyarrow and numpy: install them there, or name a Python of theirs that "
+            f"{here} with pyarrow and numpy: install them there, or name one of their Pythons that "
             f"has them: {_SETTING}."
         )
     if found := _STARTED.search(text):
@@ -42,7 +42,7 @@ def worker_mismatch(text: str) -> str:
         last = found[1].strip().splitlines()[-1].strip()
         return (
             f"The executors' Python cannot start Spark's workers: {last}. Executors need Python "
-            f"{here} with pyarrow and numpy: name one of theirs that works: {_SETTING}."
+            f"{here} with pyarrow and numpy: name one of their Pythons that works: {_SETTING}."
         )
     return ""
 

@@ -59,7 +59,7 @@ _ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
 _SEPARATORS = ",;|\t"
-_ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
+_ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are not text
 _LF = "\n"
 # Spark decompresses files with these names.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
@@ -318,7 +318,7 @@ class _Files:
                 raise self._refusal(
                     f"the files have different headers. {first} has {', '.join(known[first])}; "
                     f"{file} has {', '.join(names)}. Write them with one header, or leave out "
-                    "files that are no data: ",
+                    "files that are not data: ",
                     Remedy("only_files", ending="csv"),
                     ".",
                 )
@@ -352,7 +352,7 @@ class _Files:
     def _check_documents(self) -> None:
         """Refuse JSON files with text that is not one document, a line or a file.
 
-        Spark's own reader drops what follows a document. So each is put into a document of ours,
+        Spark's own reader drops what follows a document. So each is put into a document of our own,
         whose end is read only if nothing follows. It also makes `?` of half a character.
         """
         if self._encoding.lower() not in ("", "utf-8", "utf8"):
@@ -418,7 +418,7 @@ def _value_of_folder(name: str) -> str:
     """SQL for the text of a column of folders, by the folder's name."""
     path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
-    # A percent sign that encodes nothing stands for itself.
+    # A percent sign that encodes nothing is itself.
     text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"
     value = f"url_decode(replace({text}, '+', '%2B'))"
     return f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
@@ -467,7 +467,7 @@ def readable_paths(uris: Iterable[str]) -> set[str]:
 
 
 def literal_location(location: str) -> str:
-    """Escape an existing path of this machine, which is no pattern, whatever its name."""
+    """Escape an existing path of this machine, which is not a pattern, whatever its name."""
     return _escaped(location) if os.path.exists(location) else location
 
 

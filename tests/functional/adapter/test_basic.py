@@ -188,7 +188,7 @@ class TestValidateConnection(BaseValidateConnection):
 
 
 class UpdatedRows:
-    """`update_rows` of the harness builds the table anew: nothing changes one in place."""
+    """`update_rows` of the harness rebuilds the table: nothing changes one in place."""
 
     @pytest.fixture(scope="class")
     def project(self, project):

@@ -45,7 +45,7 @@ def old(store, written):
 
 
 def data_files(store):
-    """Name, content's length and age of every file that is no document."""
+    """Name, content's length and age of every file except documents."""
     return {
         path.relative_to(store.root).as_posix(): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in store.root.rglob("*.parquet")

@@ -17,7 +17,7 @@ VIEW = ViewDocument(
     owner="jo",
 )
 CUBE = ViewDocument("c", "cube", cube="nyc", datasets=("flights",))
-JOINED = replace(CUBE, elsewhere={"flights": "production"})
+JOINED = replace(CUBE, external={"flights": "production"})
 
 
 @pytest.mark.parametrize("view", [VIEW, CUBE, JOINED], ids=["view", "cube", "joined"])

@@ -244,7 +244,7 @@ def test_a_run_that_ends_anywhere_leaves_each_scope_old_or_new(prepared, kind, w
         store.at, store.again = -1, False
         outcomes.append(published_or_old(store, prepared, staged))
         if kind == "store fails" and outcomes[-1] in (1, 2):
-            assert "Of the staged run, only this is committed: cube/c" in said
+            assert "Only this part of the staged run is committed: cube/c" in said
         heals(store)
     assert {0, 3} <= set(outcomes)
 

@@ -200,7 +200,7 @@ class ConfigReader:
         return [str(k) for k in value if k not in _OPTIONS] if isinstance(value, Mapping) else []
 
     def declared(self) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-        """Types of columns in YAML, and texts there that are no type."""
+        """Types of columns in YAML, and texts there that are not a type."""
         types, others = {}, {}
         for name, column in self.columns.items():
             text = getattr(column, "data_type", None)

@@ -48,8 +48,8 @@ class ConnectTarget:
         match = _ADDRESS.fullmatch(remote.strip())
         if match is None:
             raise ValidationError(
-                f"{said_by} is no address of a Spark Connect server: write {_SHORT}, without a "
-                "user and without a folder."
+                f"{said_by} is not the address of a Spark Connect server: write {_SHORT}, without "
+                "a user and without a folder."
             )
         host, port, rest = match[1].strip("[]"), match[2], match[3] or ""
         parameters = {}
@@ -57,7 +57,7 @@ class ConnectTarget:
             key, equals, value = part.partition("=")
             if not key or not equals or "=" in value:
                 raise ValidationError(
-                    f"{said_by} has a parameter that is no `key=value`: write {_SHORT}, and signs "
+                    f"{said_by} has a parameter that is not `key=value`: write {_SHORT}, and signs "
                     "such as = or ; in a value as %3D and %3B."
                 )
             parameters[key] = unquote(value)
@@ -208,7 +208,7 @@ def settings_problem(settings: Mapping[str, str]) -> str:
     if has_metastore(settings):
         return (
             "The profile's server_side_parameters name a metastore, and tables are kept in one by "
-            "a Spark of dbt's own process alone: not with a server of Spark Connect. Remove "
+            "the Spark of dbt's own process alone: not with a Spark Connect server. Remove "
             "`spark.sql.catalogImplementation` and `spark.sql.catalog.spark_catalog`, and models "
             "stay in the store."
         )
@@ -235,7 +235,7 @@ def _text(said: Mapping[str, Any], key: str) -> str:
 def _port(value: Any, said_by: str) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal() or not 0 < int(text) < 65_536:
-        raise ValidationError(f"{said_by} has a `port` that is no number from 1 to 65535.")
+        raise ValidationError(f"{said_by} has a `port` that is not a number from 1 to 65535.")
     return int(text)
 
 

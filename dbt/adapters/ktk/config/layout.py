@@ -19,7 +19,7 @@ _SORT_KEYS = frozenset(
     ("clustered_by", "cluster_by", "liquid_clustered_by", "zorder", "sorted_by", "sort", "order_by")
 )
 LAYOUT = _PARTITION_KEYS | _SORT_KEYS
-# Of BigQuery's mapping, as dbt-bigquery reads it.
+# The keys of BigQuery's mapping, as dbt-bigquery reads it.
 _KEYS = ("field", "data_type", "granularity", "range", "copy_partitions")
 _DATA_TYPES = ("date", "timestamp", "datetime", "int64")
 _GRANULARITIES = ("hour", "day", "month", "year")
@@ -35,7 +35,7 @@ class LayoutKeys:
     """The keys in the config of a layout."""
 
     columns: tuple[str, ...]
-    computed: tuple[str, ...] = ()  # SQL of expressions that are no columns
+    computed: tuple[str, ...] = ()  # SQL of expressions that are not columns
 
 
 def layout_keys(reader: ConfigReader, key: str) -> LayoutKeys:
@@ -78,20 +78,20 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
     )
     raise reader.refuse(
         "partition_by",
-        f"asks for {_sql(keys)}, which is no column, and {why}. Nothing was written. Select "
+        f"asks for {_sql(keys)}, which is not a column, and {why}. Nothing was written. Select "
         f"{_it(keys)} as a column of its own, and name that in `partition_by`.",
     )
 
 
 def unused_keys(reader: ConfigReader, key: str) -> str:
-    """Say which keys of a config are no columns; empty for none."""
+    """Say which keys of a config are not columns; empty for none."""
     keys = layout_keys(reader, key)
     if not keys.computed:
         return ""
     done = "sorted" if key in _SORT_KEYS else "partitioned"
     return (
-        f" asks for {_sql(keys)}, which is no column: files are not {done} by it, and rows are the "
-        f"same. Select {_it(keys)} as a column of its own and name that to change this."
+        f" asks for {_sql(keys)}, which is not a column: files are not {done} by it, and rows are "
+        f"the same. Select {_it(keys)} as a column of its own and name that to change this."
     )
 
 

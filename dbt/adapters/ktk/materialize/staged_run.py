@@ -93,7 +93,7 @@ class StagedRuns(StoreAdapter):
         if _END not in sql:
             return super().execute(sql, auto_begin, fetch, limit)  # type: ignore[no-any-return]
         if sql.strip() != _END:
-            raise DbtRuntimeError(f"Nothing but the macro may stand in its line of {_HOOK}")
+            raise DbtRuntimeError(f"The macro must be alone in its line of {_HOOK}")
         from dbt_common.clients.agate_helper import empty_table
 
         return AdapterResponse(self._end_stage()), empty_table()
@@ -114,7 +114,7 @@ class StagedRuns(StoreAdapter):
         if sys.exc_info()[0] is None:
             raise DbtRuntimeError(
                 "The staged run was discarded, since on-run-end did not publish it: a hook before "
-                f"failed, or the macro does not stand in a line of its own as in {_HOOK}"
+                f"failed, or the macro is not alone in its line, as in {_HOOK}"
             )
         _LOGGER.warning("The staged run was discarded: it did not get to its end.")
 

@@ -206,23 +206,23 @@ class Functions:
     """The functions that a run has met, by their names in SQL."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Function] = {}
+        self._functions: dict[str, Function] = {}
         self._defined: WeakKeyDictionary[SparkSession, dict[str, Function]] = WeakKeyDictionary()
 
     def note(self, function: Function) -> None:
         """Register a function; one that this run has built stays."""
-        before = self._known.get(function.name)
+        before = self._functions.get(function.name)
         if function.is_built or before is None or not before.is_built:
-            self._known[function.name] = function
+            self._functions[function.name] = function
 
     def is_built(self, schema: str, alias: str) -> bool:
         """Whether this run has built a function."""
-        known = self._known.get(function_name(schema, alias))
+        known = self._functions.get(function_name(schema, alias))
         return known is not None and known.is_built
 
     def named_in(self, sql: str) -> list[Function]:
         """The functions that a text of SQL calls."""
-        return [function for name, function in self._known.items() if name in sql]
+        return [function for name, function in self._functions.items() if name in sql]
 
     def define(self, session: SparkSession, sql: str) -> None:
         """Define in a session the functions that a statement calls, unless it has them already.

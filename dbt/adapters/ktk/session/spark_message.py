@@ -15,7 +15,7 @@ _CANCELLED = "[OPERATION_CANCELED]"
 # The prefix of errors that have no Python class in Spark Connect.
 _CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
 _OF_JAVA = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
-# Of `raise_error`, whose message is complete.
+# An error of `raise_error`, whose message is complete.
 _RAISED = re.compile(r"\A\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001)?\Z", re.DOTALL)
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
@@ -29,7 +29,7 @@ _DAMAGED = (
     "--full-refresh: `ktk check --deep` lists every damaged file. If it is a source's, ask for "
     "another copy of it."
 )
-# The line of ours that called Spark does not help the author of the SQL.
+# Our line that called Spark does not help the author of the SQL.
 _OWN_CALL = re.compile(r'\n== DataFrame ==\n"[^"\n]*" was called from\n[^\n]*ktk_engine/[^\n]*')
 _NEAR = re.compile(r"Syntax error at or near '(\w+)'")
 # Statements of Delta Lake, and the command that does the same.
