@@ -26,6 +26,7 @@ from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
     PARTITION_PREFIX,
     PROPERTIES,
+    STATISTICS,
     Snapshot,
     check_partition_values,
 )
@@ -146,7 +147,7 @@ def _damaged(store: ObjectStore, key: str, reason: object) -> str:
 
 
 def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
-    stored = StoredFiles(data)
+    stored = StoredFiles(data, what)
     check_count(stored.num_rows, what, MAX_FILES)
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     files: FileTable
@@ -155,7 +156,8 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         listed = stored.select(stored.column_names)
         files = SegmentedFiles(listed, _decode_schema(document["files"]), reader)
     else:
-        files = StoredFiles(data, FILE_FIELDS, what)
+        stored.complete(FILE_FIELDS, STATISTICS)
+        files = stored
     schema = _readable_schema(document["schema"])
     keys: list[str] = document["partition_keys"]
     values = {PARTITION_PREFIX + name for name in keys}

@@ -239,6 +239,8 @@ def foreign_part(field: pa.Field) -> str | None:
     None if it has neither. Raises a ValueError if a name or a zone is not UTF-8.
     """
     t, name = field.type, field.name
+    if pat.is_primitive(t) and not pat.is_timestamp(t):  # almost all, of thousands of columns
+        return None
     if any(is_layout(t) for is_layout in _LAYOUTS_OF_MEMORY):
         return f"{name} has the type {t}"
     if _has_unknown_zone(t):
