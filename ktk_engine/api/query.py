@@ -58,7 +58,7 @@ def _has_wide_decimal(t: pa.DataType) -> bool:
 
 def _renamed(former: str, name: str) -> None:
     """Warn of a former name, at the line that uses it."""
-    text = f"Query.{former} is Query.{name} now; the former name will go."
+    text = f"Query.{former} was renamed to Query.{name}. The old name will be removed."
     warnings.warn(text, FutureWarning, stacklevel=3)
 
 
@@ -457,7 +457,7 @@ class Query:
         """Use the chosen engine, or the first one that can answer."""
         if engine not in get_args(Engine):
             known = ", ".join(f'"{name}"' for name in get_args(Engine))
-            raise QueryError(f"There is no engine {engine!r}; known are {known}.")
+            raise QueryError(f"There is no engine {engine!r}. Known: {known}.")
         if engine == "spark" or (engine == "auto" and session is not None):
             return by_spark()
         try:

@@ -76,7 +76,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
     try:
         document = read_checksummed(data, f"View {key}")
         if document["kind"] not in ("view", "cube"):
-            said = f"View {key} is of an unknown kind. "
+            said = f"View {key} has an unknown kind. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
         view = ViewDocument(
             name=str(document["name"]),

@@ -176,7 +176,7 @@ def _node(kind: str, text: str, steps: Iterator[tuple[str, str]], batch: pa.Reco
             options = _options(batch.column(int(said))[0])
         else:
             arguments.append(_node(part, said, steps, batch))
-    raise ValueError("an expression of Arrow has no end")
+    raise ValueError("an Arrow expression has no end")
 
 
 def _options(options: pa.StructScalar) -> dict[str, Any]:

@@ -164,9 +164,9 @@ class Dialect:
         if self.others:
             listed = ", ".join(f"`{key}`" for key in self.others)
             raise ConfigurationError(
-                f"{word} is read by this library, and {listed} may change what it means: it is "
-                "not known here how. Nothing was written. Unset what is not needed for this "
-                f"statement (`reset {self.others[0]}`)."
+                f"{word} is read by this library, which does not know how {listed} changes what it "
+                "means. Nothing was written. Unset what is not needed for this statement (`reset "
+                f"{self.others[0]}`)."
             )
 
 

@@ -70,7 +70,7 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
         problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
         raise QueryError(
-            Message(f"{view} {problem}, which no stored view may. ", Remedy("no_view"))
+            Message(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
         )
     return statement
 
@@ -85,7 +85,7 @@ def stored_condition(sql: str) -> str:
         found = tokenize(read)
         if problem := _problem(Statement(read), found, True) or _problem_of_row(found):
             raise QueryError(
-                f"The condition `{shortened(sql)}` {problem}, which no stored condition may."
+                f"The condition `{shortened(sql)}` {problem}. A stored condition may not do that."
             )
     return text
 

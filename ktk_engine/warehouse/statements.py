@@ -211,7 +211,7 @@ class _Run:
         for item, relation in zip(named, found, strict=True):
             if relation is None:
                 raise DatasetNotFoundError(
-                    f"There is no table {item.name}. Nothing was written: all inserts behind one "
+                    f"There is no table {item.name}. Nothing was written: all inserts after one "
                     "FROM have to be into tables of this store."
                 )
         pairs = [(item, relation) for item, relation in zip(named, found, strict=True) if relation]

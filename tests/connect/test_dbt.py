@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path):
     status, said = dbt(project, "run", "-s", "numbers")
     assert status == 1
     assert (
-        "The server sc://127.0.0.1:9 of Spark Connect does not answer: Connection refused. Is it "
+        "The Spark Connect server sc://127.0.0.1:9 does not answer: Connection refused. Is it "
         "running, and can this machine reach it?"
     ) in " ".join(said.split())
     assert not list((project / "warehouse").rglob("*.parquet"))

@@ -64,7 +64,7 @@ DBT: Voice = {
     "ask_view": "dbt show --inline \"select * from {{{{ ref('{name}') }}}}\"",
     "spelled_alike": "Each can be read under its own name by a source with `ktk_dataset`, and in "
     "Python (Store.table, Store.cube). ktk rename gives one of them another name.",
-    "say_dataset": "Say which one: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
+    "say_dataset": "Name one of them: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
     "source. A model that builds one of them can have a name of its own: an `alias`, and the "
     "config `dataset` for the name within the cube.",
     "build_under_other_name": "Rename one of the models.",
@@ -110,7 +110,7 @@ DBT: Voice = {
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: if it is {dataset} under its old "
-    "name, keep that with config(dataset='{owner}'); if its rows may go, take it out with "
+    "name, keep that with config(dataset='{owner}'); if its rows may go, drop it with "
     + _operation("drop", cube="{name}", dataset="{owner}")
     + "; else rename {column} in {dataset}",
     "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "

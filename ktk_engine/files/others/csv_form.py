@@ -36,7 +36,7 @@ class CsvMarks:
     escape: str
     comment: str
     encoding: str  # empty for UTF-8
-    blanks: bool  # before a quote are passed over
+    blanks: bool  # before a quote are skipped
 
     @property
     def are_bytes(self) -> bool:

@@ -130,8 +130,8 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
         )
     if winner.deleted and any(version is not None for version in tags.values()):
         raise CommitConflictError(
-            f"Version {winner.version} of the log cleaned up, perhaps what is to be tagged. "
-            "Nothing was committed. Run it again."
+            f"Version {winner.version} of the log is a clean-up, which may have removed the "
+            "version to tag. Nothing was committed. Run it again."
         )
 
 

@@ -59,8 +59,8 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
-            f"{name} has the columns `{found[0]}` and `{found[1]}`: letter case alone tells them "
-            "apart, which SQL ignores. Python reads each by its exact name (Store), and writes it "
+            f"{name} has the columns `{found[0]}` and `{found[1]}`: they differ only in letter "
+            "case, which SQL ignores. Python reads each by its exact name (Store), and writes it "
             "under another one."
         )
 
@@ -174,7 +174,7 @@ class NamedRelations:
             listed = ", ".join(f"{name} of {place}" for name, place in view.external.items())
             raise QueryError(
                 f"{schema}.{view.name} {moment}: the cube reads datasets of other stores "
-                f"({listed}), whose versions are counted by themselves. Ask for a moment: "
+                f"({listed}), which count their versions separately. Ask for a time: "
                 "timestamp as of '2026-11-01'."
             )
 

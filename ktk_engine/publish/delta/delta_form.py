@@ -136,8 +136,8 @@ class DeltaVersion:
             return ""
         lost = counted(len(self.table.difference[1]), "file")
         return (
-            f"Another program wrote version {self.present.version} of the Delta log. That is taken "
-            f"back, with the rows of {lost} that it added"
+            f"Another program wrote version {self.present.version} of the Delta log. That is "
+            f"undone, with the rows of {lost} that it added"
         )
 
     @property

@@ -41,7 +41,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WrittenFiles:
         context = TaskContext.get()
         if context is None:  # Sail's server, which does not keep rows sorted either
             raise SessionError(
-                "This server of Spark Connect cannot write files: its tasks do not know "
+                "This Spark Connect server cannot write files: its tasks do not know "
                 "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
                 "process, or use a server of Apache Spark. Nothing was written."
             )

@@ -143,7 +143,7 @@ def test_a_server_that_is_not_there_is_asked_first(tmp_path, monkeypatch):
     with pytest.raises(SessionError) as caught:
         sessions.Sessions(Warehouse(tmp_path), {}, target).current()
     assert str(caught.value) == (
-        f"The server {target} of Spark Connect does not answer: Connection refused. Is it running, "
+        f"The Spark Connect server {target} does not answer: Connection refused. Is it running, "
         "and can this machine reach it?"
     )
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")  # which may reach it

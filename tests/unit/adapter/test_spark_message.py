@@ -96,7 +96,7 @@ def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
         (
             "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = "
             'StatusCode.UNAVAILABLE\n\tdetails = "failed to connect to all addresses"\n>',
-            "does not answer any more",
+            "no longer answers",
         ),
         (
             "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] Operation has been "

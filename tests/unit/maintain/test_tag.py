@@ -176,7 +176,7 @@ def racing(store, part, action):
 
 def test_a_cleanup_that_comes_first_stops_the_tag(grown):
     racing(grown, "log/00000000000000000004", lambda: run_cleanup(grown, PLAIN, NOTHING))
-    with pytest.raises(CommitConflictError, match="cleaned up, perhaps what is to be tagged"):
+    with pytest.raises(CommitConflictError, match="is a clean-up, which may have removed"):
         tag_version(grown, "plain", "q1", 1)
     assert not resolve(grown, PLAIN).head.tags
 

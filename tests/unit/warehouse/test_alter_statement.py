@@ -99,7 +99,7 @@ def test_statements(sql):
         ("alter table a.b drop column x cascade", "`cascade` is not understood"),
         ("alter table a.b set tblproperties (k)", "expected a value before `)`"),
         ("alter table a.b set location 's3://x'", "is not supported"),
-        ("comment on table a.b is x", "expected a text in quotes before `x`"),
+        ("comment on table a.b is x", "expected a string in quotes before `x`"),
     ],
 )
 def test_what_is_not_understood(sql, reason):

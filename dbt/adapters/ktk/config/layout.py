@@ -74,7 +74,8 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
     why = (
         "the partition columns of a cube address its cells"
         if in_cube
-        else "`insert_overwrite` replaces the partitions that new rows have: other rows would go"
+        else "`insert_overwrite` replaces the partitions that new rows have: other rows would be "
+        "lost"
     )
     raise reader.refuse(
         "partition_by",
@@ -121,7 +122,7 @@ def unused_indexes(reader: ConfigReader) -> str:
     given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
-            " asks for a unique index, and an index here keeps no values apart. Use a contract "
+            " asks for a unique index, but an index here does not enforce that. Use a contract "
             "with the constraint `unique`, or dbt's test."
         )
     if not all(_is_one(_columns_of_index(item)) for item in given):
