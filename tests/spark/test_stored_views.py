@@ -207,7 +207,7 @@ def test_spark_opens_no_path_that_no_reader_has_found(session, other, monkeypatc
 )
 def test_a_stored_check_runs_no_program(spark, store, rule):
     rows = spark.range(1).selectExpr("id as a")
-    with pytest.raises((QueryError, ConfigurationError), match="no stored condition may"):
+    with pytest.raises((QueryError, ConfigurationError), match="A stored condition may not"):
         build(store, rows, WriteRequest("t", constraints=(Constraint("check", expression=rule),)))
 
 

@@ -287,7 +287,7 @@ def test_a_dataset_of_arrow(store):
         lambda: trips.partition_expression,
         lambda: trips.files,
     ):
-        with pytest.raises(QueryError, match="no fragments"):
+        with pytest.raises(QueryError, match="no Arrow fragments"):
             ask()
     with pytest.raises(QueryError, match="expressions"):
         trips.to_table(columns={"x": pc.field("flight")})
