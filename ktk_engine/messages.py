@@ -255,12 +255,12 @@ PYTHON: Voice = {
     "(Cube.drop), and build them again afterwards",
     "unbreak_elsewhere": "{names}: read from another store, and never changed there. Fix: change "
     "the rows so that they fit.",
-    "take_owner_out": "drop {owner}: store.cube({name!r}).drop({owner!r}); else rename "
+    "take_owner_out": "drop {owner}: store.cube({name!r}).drop({owner!r}); otherwise rename "
     "{column} in {dataset}",
     "move_column_from_elsewhere": "rename {column} in {dataset}: {owner}, which has it too, is of "
     "another store",
     "move_column": "if {column} moved from {owner} to {dataset}, build {owner} without it first; "
-    "else rename it in one of them",
+    "otherwise rename it in one of them",
     "whole_cube": "Build it first.",
     "one_cube": "Choose datasets of one cube.",
     "in_cube": "Choose datasets of cubes in this schema.",

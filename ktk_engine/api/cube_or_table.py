@@ -338,7 +338,7 @@ class CubeOrTable(ABC):
         Raises:
             SpecificationError: it cannot be a name.
             ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
-            CommitConflictError: somebody changed it meanwhile; it keeps its name.
+            CommitConflictError: another run changed it meanwhile; it keeps its name.
 
         Examples:
             >>> cube.rename("journeys")

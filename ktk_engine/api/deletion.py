@@ -1,4 +1,4 @@
-"""Rows that somebody wants to delete: how many, of which datasets, before anything goes."""
+"""Rows to delete: how many, of which datasets, before anything is deleted."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def write_table(
         store: where.
         name: the table.
         frame: the rows.
-        mode: what becomes of the rows that it has.
+        mode: what happens to the rows that it has.
         key: for a merge.
         layout: `partition_by`, `indexes` and `clustered_by`; None leaves it as it is.
         metadata: what users note of it.

@@ -56,6 +56,7 @@ COMMAND: Voice = {
     "build_seed": "Build the seed dataset first.",
     "unbreak": "change the rows so that they fit; or drop these datasets first (`ktk drop`), "
     "and build them again afterwards",
-    "take_owner_out": "drop {owner}: ktk drop {name} {owner}; else rename {column} in {dataset}",
+    "take_owner_out": "drop {owner}: ktk drop {name} {owner}; otherwise rename {column} in "
+    "{dataset}",
     "fill_null": "Filter these rows, or give them a value.",
 }

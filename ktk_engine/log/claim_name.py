@@ -40,7 +40,7 @@ def claim_name(head: State, commit_id: str) -> None:
 
 
 def _is_taken(head: State, scope: LogScope) -> bool:
-    """Whether a scope exists or comes to be; a writer that ends in between has committed."""
+    """Whether a scope exists or is being made; a writer that ends in between has committed."""
     store = head.store
     comes = any(intent.is_alive(store.now()) for intent in read_intents(store, scope))
     return comes or bool(resolve(store, scope).datasets)

@@ -323,7 +323,7 @@ def _pending_removals(head: State, change_set: ChangeSet) -> dict[str, str]:
 
 
 def _removed(head: State, change_set: ChangeSet, after: Mapping[str, Snapshot]) -> frozenset[str]:
-    """Datasets that were removed, also if they exist again, or that lose a published form."""
+    """Datasets that were removed, even if they exist again, or that lose a published form."""
     own = {change.uuid for change in change_set.changes if change.rebase is None}
     ended = {
         uuid

@@ -251,7 +251,7 @@ def _is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX
-    # A name behind another one, or behind a value, is an alias with names of columns.
+    # A name after another one, or after a value, is an alias with names of columns.
     is_dotted = before.kind == "word" and at > 1 and words[at - 2] == "."
     if before.word in _BEFORE_ALIAS or before.kind in ("quoted", "text", "number") or is_dotted:
         return False

@@ -117,8 +117,8 @@ class Materializations(CubeOfRun):
             )
         if isinstance(self.connections.warehouse, StagedWarehouse):
             _LOGGER.warning(
-                f"{model['name']} is a table of the metastore, which cannot be staged: its rows "
-                "are for all to see at once, also if the run is discarded."
+                f"{model['name']} is a table of the metastore, which cannot be staged: all readers "
+                "see its rows at once, even if the run is discarded."
             )
         return True
 
