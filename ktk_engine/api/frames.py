@@ -20,7 +20,7 @@ Frame = Any
 DataFrame."""
 
 Metadata = Mapping[str, Mapping[str, Any]]
-"""What users note of datasets, by their ids: anything that JSON knows, by names of their own."""
+"""What users note about datasets, by their ids: any JSON values, under names of their own."""
 
 
 def rows_by_dataset(cube: str, datasets: Mapping[str, Frame]) -> dict[str, Rows]:

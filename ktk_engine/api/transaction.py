@@ -93,7 +93,7 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take rows out; see `Cube.delete`."""
+        """Delete rows; see `Cube.delete`."""
         state = self._staging.state
         bound = bind(where, parameters)
         condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
@@ -108,14 +108,14 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take whole partitions out; see `Cube.remove_partitions`."""
+        """Delete whole partitions; see `Cube.remove_partitions`."""
         condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_partitioned_by(self._staging, condition, named)
         delete_cells(self._staging, condition, names, self._store._cache)
 
     def drop(self, *datasets: str) -> None:
-        """Take datasets out of the cube; see `Cube.drop`."""
+        """Drop datasets; see `Cube.drop`."""
         drop_datasets(self._staging, datasets)
 
     @property
