@@ -49,7 +49,7 @@ def test_a_second_run_merges_and_what_needs_java_is_said(built):
     status, said = dbt(project, "build", "-s", "added", "kept", "of_java", "--vars", "java: true")
     assert status == 1
     assert "Python model of_java failed" in said
-    assert "of_java.py" in said and "`sparkContext` is of Spark in this process" in said
+    assert "of_java.py" in said and "`sparkContext` belongs to a Spark in this process" in said
     assert "with `method: session` in the profile" in said
     added = Store(project / "warehouse" / "an").table("added").query().to_arrow()
     assert (added.num_rows, set(added["run"].to_pylist())) == (143, {1})

@@ -95,8 +95,8 @@ def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) ->
         lost = snapshot.named_among(expired_keys)
         if lost:
             raise CommitConflictError(
-                f"A clean-up gave up files that this run wrote for {snapshot.uuid}, for instance "
-                f"{min(lost)}. Nothing was committed. Run it again."
+                f"A clean-up chose to delete files that this run wrote for {snapshot.uuid}, for "
+                f"instance {min(lost)}. Nothing was committed. Run it again."
             )
 
 

@@ -353,9 +353,7 @@ def _verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"delta-rs cannot read its Delta log: {error}"
     if len(found) != snapshot.file_table.num_rows:
-        return (
-            f"delta-rs finds {len(found):,} files, and {snapshot.file_table.num_rows:,} are right"
-        )
+        return f"delta-rs finds {len(found):,} files instead of {snapshot.file_table.num_rows:,}"
     names = [field.name for field in table.schema().fields]
     if names != snapshot.schema.names:
         return f"delta-rs finds the columns {', '.join(names)}"

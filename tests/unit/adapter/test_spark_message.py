@@ -106,7 +106,7 @@ def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
         (
             "[JVM_ATTRIBUTE_NOT_SUPPORTED] Attribute `sparkContext` is not supported in Spark "
             "Connect as it depends on the JVM.",
-            "`sparkContext` is of Spark in this process",
+            "`sparkContext` belongs to a Spark in this process",
         ),
         (
             "(org.apache.spark.SparkX) [SOME_ERROR] It failed.\n\nJVM stacktrace:\norg.a",
