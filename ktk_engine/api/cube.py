@@ -163,7 +163,7 @@ class Cube(CubeOrTable):
             partition_on: dataset id -> columns, for datasets that are laid out in another way than
                 by those of the cube's partition columns that they have.
             indexes: columns that get a secondary index, besides those of the cube.
-            metadata: dataset id -> what you want to note of it.
+            metadata: dataset id -> what you want to note about it.
             overwrite: whether datasets that exist are replaced.
 
         Returns:

@@ -1,4 +1,4 @@
-"""What cubes and tables have in common: versions, tags, indexes, and what is known of them."""
+"""What cubes and tables have in common: versions, tags, indexes, and what is known about them."""
 
 from __future__ import annotations
 

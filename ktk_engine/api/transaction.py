@@ -161,7 +161,7 @@ def transaction(
     Args:
         store: whose cube it is.
         state: the cube's scope, which need not hold anything yet.
-        history: what the log says of the commit; None for a Python program.
+        history: what the log says about the commit; None for a Python program.
     """
     history = history or python_history()
     with staged(state, f"change {state.scope.name}", history) as staging:

@@ -54,7 +54,7 @@ def write_table(
         mode: what happens to the rows that it has.
         key: for a merge.
         layout: `partition_by`, `indexes` and `clustered_by`; None leaves it as it is.
-        metadata: what users note of it.
+        metadata: what users note about it.
     """
     if mode not in ("append", "overwrite", "merge"):
         raise ConfigurationError(

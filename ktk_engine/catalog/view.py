@@ -42,7 +42,7 @@ class ViewDocument:
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def __post_init__(self) -> None:
         check_size(len(self.sql), _LARGEST_TEXT, f"The text of view {self.name}")

@@ -246,7 +246,7 @@ def _rebased(
 
 
 def _keeping(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """Keep what later versions of this library say of a dataset."""
+    """Keep what later versions of this library say about a dataset."""
     if before is None or not before.others:
         return after
     return replace(after, others={**before.others, **after.others})

@@ -63,7 +63,7 @@ class ScopeTransaction:
 
     @property
     def status(self) -> CommitStatus:
-        """What is known of the commit."""
+        """What is known about the commit."""
         return self._pending.status
 
     @property

@@ -1,4 +1,4 @@
-"""What is known of a dataset's files, for forms that publish these files: types, sizes, counts.
+"""What is known about a dataset's files, for forms that publish these files: types, sizes, counts.
 
 Files are published as they are. So a column has the type that its files have, not the container of
 its class. See docs/design/files-and-commits.md, Published forms.

@@ -21,7 +21,7 @@ def target(server, **more):
 
 @pytest.fixture(scope="module")
 def built(connect_server, tmp_path_factory):
-    """The project after a first build, and what dbt said of it."""
+    """The project after a first build, and what dbt said about it."""
     project = make_project(tmp_path_factory.mktemp("built"), target(connect_server))
     status, said = dbt(project, "build")
     assert status == 0, said

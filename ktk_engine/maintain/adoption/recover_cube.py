@@ -26,7 +26,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class CubeWords:
-    """What a user says of a cube whose documents do not; empty for nothing."""
+    """What a user says about a cube whose documents do not; empty for nothing."""
 
     seed: str = ""  # id of the seed dataset
     dimension_columns: tuple[str, ...] = ()  # that address a cell

@@ -67,7 +67,7 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
 
 @dataclass(frozen=True)
 class KnownStores:
-    """The stores that statements name, with what other statements know of them."""
+    """The stores that statements name, with what other statements know about them."""
 
     open_schema: OpenSchema  # by schema, None if there is no such schema; also by address
     trust: Trust = field(default_factory=Trust)  # where views and cubes may lead to
@@ -75,11 +75,11 @@ class KnownStores:
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
 
     def metadata(self, store: ObjectStore) -> MetadataCache:
-        """Give what is known of a store's files."""
+        """Give what is known about a store's files."""
         return self._metadata.setdefault(store.url, MetadataCache())
 
     def renewed(self, store: ObjectStore) -> MetadataCache:
-        """Forget what is known of files that may have changed; see `metadata`."""
+        """Forget what is known about files that may have changed; see `metadata`."""
         self._metadata.pop(store.url, None)
         return self.metadata(store)
 

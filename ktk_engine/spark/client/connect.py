@@ -101,7 +101,7 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 
 def forget(session: Any) -> None:
-    """Drop what is known of a session that has ended."""
+    """Drop what is known about a session that has ended."""
     _forget(session.session_id)
 
 

@@ -14,7 +14,7 @@ from dbt.adapters.ktk.session import cancellable_task, sessions
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
-from ktk_engine.spark.client.protocol import GroupWork  # deep: what it says of Spark's jobs
+from ktk_engine.spark.client.protocol import GroupWork  # deep: what it says about Spark's jobs
 from ktk_engine.spark.session import connect, liveness, session  # deep: whom it asks
 from tests.support.stores import Warehouse
 

@@ -1,4 +1,4 @@
-"""Where a profile's Spark is: what it may say of a Spark Connect server, and what it may not."""
+"""Where a profile's Spark is: what it may say about a Spark Connect server, and what it may not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models of other adapters say of a layout: columns, and what is computed from columns.
+"""What models of other adapters say about a layout: columns, and what is computed from columns.
 
 Elsewhere a model may partition rows by the month of a day, or sort them by an expression. Here a
 partition is one value of a column. Rows are the same either way, unless a run replaces partitions.
