@@ -251,7 +251,7 @@ class _Run:
 
 
 def _needless(word: str, why: Mapping[str, str]) -> dict[str, Message]:
-    """Say about parts of a statement, or of all of it, that they do nothing here."""
+    """Say that parts of a statement, or all of it, do nothing here."""
     said = {part: f"`{part}` of {word.lower()}" if part else word for part in why}
     return {text: Message(f"{text} does nothing: ", why[part], ".") for part, text in said.items()}
 
