@@ -182,7 +182,7 @@ class VersionGoneError(KtkError):
 
 
 class ForeignWriterError(KtkError):
-    """Another program changed a dataset behind the log, so writing is refused."""
+    """Another program changed a dataset without the log, so writing is refused."""
 
 
 class _StoreWarning(UserWarning):
@@ -193,7 +193,7 @@ class _StoreWarning(UserWarning):
 
 
 class ForeignWriterWarning(_StoreWarning):
-    """Another program changed a dataset behind the log; reads return what the log has."""
+    """Another program changed a dataset without the log; reads return what the log has."""
 
 
 class SourceWarning(_StoreWarning):

@@ -43,6 +43,8 @@ BANNED = {
     r"taken for (?!granted)\w+|(?:take|takes|took)(?: it| them| this| all| any \w+)? for \w+": (
         "reads as, treats as, or confuses with"
     ),
+    r"says? of|said of|known of": "about",
+    r"also (?:if|where|when)": "even if, including, or a sentence of its own",
     r"anew": "again, or a verb with re-: rewrites, rebuilds",
     r"stands?|stood|standing": "means, represents, remains, or is",
     r"(?-i:Of) (?!course|the|these|several|two)[^.,]{1,30}, \w+": "begin with the subject",

@@ -1,4 +1,4 @@
-"""Rows that somebody wants to delete: how many, of which datasets, before anything goes."""
+"""Rows to delete: how many, of which datasets, before anything is deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktk_engine.write.affected_files import affected_files
 
 @dataclass(frozen=True)
 class Deletion:
-    """What a deletion takes out of a cube or table.
+    """What a deletion removes from a cube or table.
 
     Attributes:
         store: where it lives.

@@ -22,7 +22,7 @@ Frame = Any
 DataFrame."""
 
 Metadata = Mapping[str, Mapping[str, Any]]
-"""What users note of datasets, by their ids: anything that JSON knows, by names of their own."""
+"""What users note about datasets, by their ids: any JSON values, under names of their own."""
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _refuse_objects(name: str, frame: Any) -> None:
     if found := [column for column, dtype in frame.schema.items() if str(dtype) == "Object"]:
         raise DataError(
             f"Dataset {name}: column `{found[0]}` of the Polars frame holds Python objects, which "
-            "Arrow does not know. Make texts of them, or values of another type of Polars. Nothing "
+            "Arrow does not know. Convert them to strings, or to another Polars type. Nothing "
             "was written."
         )
 
@@ -131,13 +131,13 @@ def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:
     first = next(parts, None)
     if first is None:
         raise DataError(
-            f"Dataset {name}: an iterable without any frame does not tell the columns. Give an "
-            "empty frame instead. Nothing was written."
+            f"Dataset {name}: an iterable without frames has no columns. Give an empty frame "
+            "instead. Nothing was written."
         )
     start = rows_of(name, first)
     if not isinstance(start, ArrowRows):
         raise DataError(
-            f"Dataset {name}: unite Spark's frames before they come here. Nothing was written."
+            f"Dataset {name}: give one Spark frame: unite them first. Nothing was written."
         )
     schema = start.schema.remove_metadata()
 

@@ -8,7 +8,7 @@ from ktk_engine.errors import ConfigurationError
 
 
 def names_of(argument: str, given: Iterable[str] | None) -> tuple[str, ...]:
-    """Give names as a tuple; a text is one name, and not its letters.
+    """Return names as a tuple; a string is one name, not its letters.
 
     Args:
         argument: what they were given as, for messages.

@@ -58,7 +58,7 @@ class Store(OpenedStore):
 
     @classmethod
     def of(cls, store: ObjectStore) -> Store:
-        """Give a store that is open already its face."""
+        """Make a `Store` of an object store that is open already."""
         made = cls.__new__(cls)
         OpenedStore.__init__(made, store)
         return made
@@ -104,7 +104,8 @@ class Store(OpenedStore):
         Raises:
             DatasetNotFoundError: there is no such cube; the message says what exists.
             ConsistencyError: it has no seed dataset yet.
-            VersionGoneError: there is no such version (any more); the message says which are left.
+            VersionGoneError: there is no such version, or a clean-up removed it; the message says
+                which are left.
 
         Examples:
             >>> store.cube("trips").datasets
@@ -144,8 +145,8 @@ class Store(OpenedStore):
             suppress_index_on: dimension columns of the seed dataset that get none.
             index_dimensions: `never` gives none of them an index.
             partition_on: dataset id -> columns, for enrichments that are laid out in another way.
-            metadata: dataset id -> what you want to note of it, as JSON knows it. It stays when the
-                dataset is rebuilt.
+            metadata: dataset id -> what you want to note about it, as JSON values. It stays when
+                the dataset is rebuilt.
             overwrite: whether the datasets of a cube that exists are replaced, all of them.
             specification: all of the above in one; the other arguments are not looked at then.
 
@@ -206,7 +207,7 @@ class Store(OpenedStore):
 
         Raises:
             DatasetNotFoundError: there is no such table; the message says what exists.
-            VersionGoneError: there is no such version (any more).
+            VersionGoneError: there is no such version, or a clean-up removed it.
 
         Examples:
             >>> store.table("fares").rows
@@ -226,7 +227,7 @@ class Store(OpenedStore):
         clustered_by: Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Table:
-        """Write rows to a plain table, in one commit; one that does not exist is made.
+        """Write rows to a plain table, in one commit; it is created if it does not exist.
 
         Args:
             name: the table's name.
@@ -236,8 +237,9 @@ class Store(OpenedStore):
             key: for "merge": columns that tell rows apart; null matches nothing.
             partition_by: columns by which files are laid out; None leaves the layout as it is.
             indexes: columns with a secondary index; None leaves them as they are.
-            clustered_by: columns by which the rows of a file are sorted; None likewise.
-            metadata: what you want to note of it, as JSON knows it.
+            clustered_by: columns by which the rows of a file are sorted; None leaves them as they
+                are.
+            metadata: what you want to note about it, as JSON values.
 
         Returns:
             The table at its new version.
@@ -263,7 +265,7 @@ class Store(OpenedStore):
             return self.table(name)
 
     def drop(self, name: str) -> None:
-        """Take out a cube with all its datasets, or a table, in one commit; files stay at first.
+        """Drop a cube with all its datasets, or a table, in one commit; files stay at first.
 
         Args:
             name: the cube or the table. `ktk undrop` and `ktk restore` bring it back until the
@@ -291,11 +293,11 @@ class Store(OpenedStore):
         """List the files of a cube or table that no version to be kept needs, or delete them.
 
         Args:
-            name: the cube or table; also one that was removed, by whatever program.
+            name: the cube or table, even one that any program has removed.
             older_than: versions that were the newest one within this time are kept. Files that
                 another program left have to be older too, and 7 days old at least.
             keep_versions: the smallest number of newest versions to keep; tagged ones always stay.
-            delete: delete them; else nothing is changed.
+            delete: delete them; otherwise nothing is changed.
 
         Returns:
             What goes, or would go: `objects`, with key and size each, and `bytes` of all.

@@ -68,7 +68,7 @@ class Table(CubeOrTable):
             return Table(target, target._load_table(copy, None, None))
 
     def stats(self) -> DatasetStats:
-        """Tell how large this version is; see `Cube.stats`.
+        """Return the size of this version; see `Cube.stats`.
 
         Examples:
             >>> store.table("fares").stats().rows
@@ -80,7 +80,7 @@ class Table(CubeOrTable):
     def delete(
         self, where: str | Condition, *, parameters: Mapping[str, object] | None = None
     ) -> Table:
-        """Take out the rows that fulfil a condition; see `Cube.delete`.
+        """Delete the rows that fulfil a condition; see `Cube.delete`.
 
         Args:
             where: for instance `distance > 5000`.

@@ -97,7 +97,7 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take rows out; see `Cube.delete`."""
+        """Delete rows; see `Cube.delete`."""
         state = self._staging.state
         bound = bind(where, parameters)
         condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
@@ -112,14 +112,14 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take whole partitions out; see `Cube.remove_partitions`."""
+        """Delete whole partitions; see `Cube.remove_partitions`."""
         condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_partitioned_by(self._staging, condition, named)
         delete_cells(self._staging, condition, names, self._store._cache)
 
     def drop(self, *datasets: str) -> None:
-        """Take datasets out of the cube; see `Cube.drop`."""
+        """Drop datasets; see `Cube.drop`."""
         drop_datasets(self._staging, datasets)
 
     @property
@@ -165,7 +165,7 @@ def transaction(
     Args:
         store: whose cube it is.
         state: the cube's scope, which need not hold anything yet.
-        history: what the log says of the commit; None for a Python program.
+        history: what the log says about the commit; None for a Python program.
     """
     history = history or python_history()
     with staged(state, f"change {state.scope.name}", history) as staging:

@@ -51,10 +51,10 @@ def write_table(
         store: where.
         name: the table.
         frame: the rows.
-        mode: what becomes of the rows that it has.
+        mode: what happens to the rows that it has.
         key: for a merge.
         layout: `partition_by`, `indexes` and `clustered_by`; None leaves it as it is.
-        metadata: what users note of it.
+        metadata: what users note about it.
     """
     if mode not in ("append", "overwrite", "merge"):
         raise ConfigurationError(
@@ -88,7 +88,7 @@ def delete_from(
     where: str | BoundText | Condition | None,
     history: Mapping[str, str] | None = None,
 ) -> State | None:
-    """Take rows out of a table; see `Table.delete`. Gives its state after that, if it is known."""
+    """Delete rows of a table; see `Table.delete`. Returns its state after that, if it is known."""
 
     def run(state: State) -> State | None:
         schema = state.snapshot(name).schema
@@ -126,7 +126,7 @@ def _target(
     layout: Mapping[str, Sequence[str] | None],
     metadata: Mapping[str, Any],
 ) -> WriteRequest:
-    """The table as it is, or is to be, laid out."""
+    """The table with the given layout; None keeps the present one."""
     known = WriteRequest.of(state.snapshot(name)) if name in state.datasets else WriteRequest(name)
     target = replace(
         known,

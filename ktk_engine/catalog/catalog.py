@@ -161,7 +161,7 @@ def _ambiguous(name: str, found: list[Relation]) -> Message:
     uuids = [relation.uuid for relation in found if relation.uuid]
     others = "" if len(uuids) == len(found) else " and a view"
     quoted = " or ".join(f"`dataset:{uuid}`" for uuid in uuids[:2])
-    out = f" To take the view out: drop view {name}." if others else ""
+    out = f" To drop the view: drop view {name}." if others else ""
     return Message(
         f"The name {name} means several relations: {', '.join(uuids)}{others}. ",
         Remedy("say_dataset", quoted=quoted, uuid=uuids[0]),
@@ -200,8 +200,8 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
         if uuid not in state.datasets:
             raise DatasetNotFoundError(
                 Message(
-                    f"Cube {view.name} reads {uuid} from {state.store.url}, which has no such "
-                    "dataset any more. ",
+                    f"Cube {view.name} reads {uuid} from {state.store.url}, which no longer has "
+                    "this dataset. ",
                     Remedy("build_cube_again"),
                 )
             )

@@ -42,7 +42,7 @@ class ViewDocument:
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def __post_init__(self) -> None:
         check_size(len(self.sql), _LARGEST_TEXT, f"The text of view {self.name}")
@@ -76,7 +76,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
     try:
         document = read_checksummed(data, f"View {key}")
         if document["kind"] not in ("view", "cube"):
-            said = f"View {key} is of an unknown kind. "
+            said = f"View {key} has an unknown kind. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
         view = ViewDocument(
             name=str(document["name"]),

@@ -270,9 +270,8 @@ def _check_letter_case(state: State, rows: Mapping[str, Rows]) -> None:
     found = first_pair_alike([*_ids(state), *(name for name in rows if name not in _ids(state))])
     if found is not None:
         raise ConsistencyError(
-            f"Cube {state.scope.name}: letter case alone tells the datasets {found[0]} and "
-            f"{found[1]} apart, which SQL ignores. Give one of them another name. Nothing was "
-            "written."
+            f"Cube {state.scope.name}: the datasets {found[0]} and {found[1]} differ only in "
+            "letter case, which SQL ignores. Give one of them another name. Nothing was written."
         )
 
 

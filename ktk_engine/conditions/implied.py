@@ -1,4 +1,4 @@
-"""What is known of rows that pass the predicate of another library, in conditions.
+"""What is known about rows that pass the predicate of another library, in conditions.
 
 A predicate is read from its leaves upwards. What is not understood, or has another meaning there,
 counts as true: then more files are opened, and the other library filters the rows.
@@ -36,7 +36,7 @@ _EXACT_IN_FLOAT = 1 << 53
 
 @dataclass(frozen=True)
 class Implied:
-    """What a predicate says of rows.
+    """What a predicate says about rows.
 
     Attributes:
         true: holds for every row for which the predicate is true.

@@ -29,8 +29,8 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     if len(seeds) > 1:
         raise ConsistencyError(
             Message(
-                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and take "
-                "the others out: ",
+                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and drop "
+                "the others: ",
                 Remedy.on("drop", prefix, seeds[-1]),
             )
         )

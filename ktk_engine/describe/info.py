@@ -53,7 +53,7 @@ class DatasetDescription:
     columns: Mapping[str, str] | None = None
     comment: str = ""
     column_comments: Mapping[str, str] = field(default_factory=dict)
-    # what users and other programs note of it
+    # what users and other programs note about it
     metadata: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False  # Kartothek readers see this version
     # version in its Kartothek document; None without one that this library wrote

@@ -329,7 +329,7 @@ class _TaskWriter:
 
 
 def _invalid(column: pa.Array) -> str:
-    """What Arrow says of values that break its own rules, such as texts that are not UTF-8."""
+    """What Arrow says about values that break its own rules, such as texts that are not UTF-8."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -41,7 +41,7 @@ _MOST_VERIFIED = 200_000  # keys
 
 @dataclass(frozen=True)
 class Footer:
-    """What a data file says of itself."""
+    """What a data file says about itself."""
 
     rows: int
     bytes: int

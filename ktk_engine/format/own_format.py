@@ -42,7 +42,7 @@ def check_format(document: Mapping[str, Any], what: str) -> None:
     if unknown := sorted({str(need) for need in document["needs"]} - _KNOWN):
         raise UnsupportedFormatError(
             Message(
-                f"{what} needs what this version does not know: {', '.join(unknown)}. ",
+                f"{what} needs features that this version does not know: {', '.join(unknown)}. ",
                 Remedy("upgrade"),
             )
         )

@@ -61,7 +61,7 @@ def _of_other_owner(target: WriteRequest, owner: Owner, found: DbtNode) -> Messa
         f"Dataset {target.uuid} is built by {found}, and {owner} would write to it. Nothing was "
         "written. ",
         Remedy("other_dataset"),
-        " If the first no longer exists, take its dataset out: ",
+        " If the first no longer exists, drop its dataset: ",
         Remedy.on("drop", target.cube, target.dataset),
     )
 

@@ -246,7 +246,7 @@ def _rebased(
 
 
 def _keeping(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """Keep what later versions of this library say of a dataset."""
+    """Keep what later versions of this library say about a dataset."""
     if before is None or not before.others:
         return after
     return replace(after, others={**before.others, **after.others})
@@ -323,7 +323,7 @@ def _pending_removals(head: State, change_set: ChangeSet) -> dict[str, str]:
 
 
 def _removed(head: State, change_set: ChangeSet, after: Mapping[str, Snapshot]) -> frozenset[str]:
-    """Datasets that were removed, also if they exist again, or that lose a published form."""
+    """Datasets that were removed, even if they exist again, or that lose a published form."""
     own = {change.uuid for change in change_set.changes if change.rebase is None}
     ended = {
         uuid

@@ -55,7 +55,7 @@ class DatasetEntry:
     project: str = ""  # the dbt project that ran `node`
     snapshot_sha256: str = ""
     segments: int = 0  # of its files and of its indexes
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def as_json(self) -> dict[str, Any]:
         """Its form in an entry's document."""
@@ -108,7 +108,7 @@ class LogEntry:
     history: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, int] = field(default_factory=dict)  # versions that no clean-up takes
     tagged: tuple[str, ...] = ()  # tags that this commit set or took back
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of the scope
+    others: Mapping[str, Any] = field(default_factory=dict)  # from later versions of this library
 
     @property
     def operation(self) -> str:

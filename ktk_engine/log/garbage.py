@@ -136,7 +136,7 @@ def find_garbage(
 def dataset_folders(store: ObjectStore, scope: LogScope) -> list[str]:
     """Uuids of a cube's datasets that have a folder, with or without a document; none for a table.
 
-    Kartothek leaves replaced files in place, also when it deletes a dataset or cube. Without a
+    Kartothek leaves replaced files in place, even when it deletes a dataset or cube. Without a
     document, nothing shows that a folder belonged to a table.
     """
     if not scope.cube:

@@ -82,7 +82,7 @@ class State:
             return self._snapshots[uuid]
 
     def dataset(self, uuid: str) -> DatasetState:
-        """What the scope knows of a readable dataset.
+        """What the scope knows about a readable dataset.
 
         Raises a `DatasetNotFoundError` if there is none, and a `ForeignWriterError` if it is not
         readable.

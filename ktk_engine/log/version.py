@@ -155,7 +155,7 @@ def _version_at(state: State, timestamp: datetime | None) -> int:
         if versions:
             first, _ = read_entry(state.store, state.scope, versions[0])
             since = f"its first commit was at {first.time.isoformat()}"
-        what = f"{state.scope} of {state.store.url} has no version of {timestamp.isoformat()}"
+        what = f"{state.scope} of {state.store.url} has no version at {timestamp.isoformat()}"
         raise VersionGoneError(f"{what}: {since}.")
     return versions[at - 1]
 

@@ -87,7 +87,7 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
         yield Problem(dataset, key, "", committed, there, behind)
         return
     if found > wanted:
-        reason = "it is of a version that the log does not have. Restore both from a backup"
+        reason = "it has a version that the log lacks. Restore both from a backup"
         yield Problem(dataset, key, "", committed, f"version {found}", reason)
         return
     try:

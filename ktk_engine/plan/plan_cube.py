@@ -38,7 +38,7 @@ class LoadedCube:
     state: State  # the scope it was resolved from
     specification: CubeSpecification
     snapshots: dict[str, Snapshot]  # its datasets by id
-    # What other queries know of its files.
+    # What other queries know about its files.
     cache: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property

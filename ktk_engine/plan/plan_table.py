@@ -29,7 +29,7 @@ class LoadedTable:
 
     state: State  # the scope it was resolved from
     snapshot: Snapshot
-    # What other queries know of its files.
+    # What other queries know about its files.
     cache: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property

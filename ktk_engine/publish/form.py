@@ -70,7 +70,7 @@ class NextVersion(Protocol):
 
     @property
     def note(self) -> str:
-        """What people should know of the change, when it is made; empty if nothing."""
+        """What people should know about the change, when it is made; empty if nothing."""
 
     def put(self) -> None:
         """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""

@@ -123,7 +123,7 @@ def stop_publishing(
     gone = frozenset(form.name for form in ended)
     changed = [uuid for uuid in uuids if state.snapshot(uuid).published_as & gone]
     if changed:
-        said = f"publish as {titles_of(formats)} no more"
+        said = f"stop publishing as {titles_of(formats)}"
         rebases = dict.fromkeys(changed, _rebase(store, ended=gone))
         _commit(state, rebases, {"reason": said, **(history or {})})
     with _after_commit(name, changed):

@@ -97,7 +97,7 @@ class Snapshot:
     # column -> segments of its index, for columns without an index file
     index_segments: Mapping[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
     next_file: int | None = None  # None if an earlier version wrote it
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
     # Arrays computed from this snapshot, kept as long as it lives.
     derived: ReadCache[Hashable, pa.Array] = field(
         default_factory=_derived_arrays, init=False, compare=False, repr=False

@@ -141,7 +141,7 @@ def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
     name = spark.simpleString()
     if isinstance(spark, st.UserDefinedType):
         problem = "only the program that made it knows what its values mean"
-        return TypeWithoutClass(name, problem, "take numbers, texts, arrays or structs out of {}")
+        return TypeWithoutClass(name, problem, "get numbers, strings, arrays or structs from {}")
     if isinstance(spark, st.StringType) and " collate " in name:
         problem = "files hold its letters, and not by which rule they are compared"
         return TypeWithoutClass(name, problem, "cast({} as string)")

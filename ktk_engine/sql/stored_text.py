@@ -70,7 +70,7 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
         problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
         raise QueryError(
-            Message(f"{view} {problem}, which no stored view may. ", Remedy("no_view"))
+            Message(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
         )
     return statement
 
@@ -85,7 +85,7 @@ def stored_condition(sql: str) -> str:
         found = tokenize(read)
         if problem := _problem(Statement(read), found, True) or _problem_of_row(found):
             raise QueryError(
-                f"The condition `{shortened(sql)}` {problem}, which no stored condition may."
+                f"The condition `{shortened(sql)}` {problem}. A stored condition may not do that."
             )
     return text
 
@@ -251,7 +251,7 @@ def _is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX
-    # A name behind another one, or behind a value, is an alias with names of columns.
+    # A name after another one, or after a value, is an alias with names of columns.
     is_dotted = before.kind == "word" and at > 1 and words[at - 2] == "."
     if before.word in _BEFORE_ALIAS or before.kind in ("quoted", "text", "number") or is_dotted:
         return False

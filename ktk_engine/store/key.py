@@ -61,7 +61,7 @@ def inside(key: str, folder: str) -> str:
 def validate_uuid(uuid: str) -> str:
     r"""Return the uuid of a dataset unchanged if it matches `[a-zA-Z0-9+\-_]+`, as in Kartothek.
 
-    Raises an `InvalidKeyError` otherwise, also if it is too long for a file name.
+    Raises an `InvalidKeyError` otherwise, or if it is too long for a file name.
     """
     if not isinstance(uuid, str):
         raise InvalidKeyError(f"the name of a cube or dataset must be text, but is {uuid!r}")

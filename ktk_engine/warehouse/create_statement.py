@@ -68,13 +68,13 @@ def _target(command: CreateTable) -> WriteRequest:
     if command.unsupported:
         raise ConfigurationError(
             f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
-            "are parquet files of this store, partitioned by columns. Nothing was done. Files of "
-            "others are read as a source."
+            "are parquet files of this store, partitioned by columns. Nothing was done. Read files "
+            "of other programs as a source."
         )
     if not (command.columns or command.query):
         raise ConfigurationError(
             f"{schema}.{name} has no columns: name them, or select them (`as select ...`). Nothing "
-            "was done. Files of others are read as a source."
+            "was done. Read files of other programs as a source."
         )
     check_user_metadata(name, command.properties)
     texts = {column.name: column.comment for column in command.columns if column.comment}

@@ -211,7 +211,7 @@ class _Run:
         for item, relation in zip(named, found, strict=True):
             if relation is None:
                 raise DatasetNotFoundError(
-                    f"There is no table {item.name}. Nothing was written: all inserts behind one "
+                    f"There is no table {item.name}. Nothing was written: all inserts after one "
                     "FROM have to be into tables of this store."
                 )
         pairs = [(item, relation) for item, relation in zip(named, found, strict=True) if relation]
@@ -251,7 +251,7 @@ class _Run:
 
 
 def _needless(word: str, why: Mapping[str, str]) -> dict[str, Message]:
-    """Say of parts of a statement, or of all of it, that they do nothing here."""
+    """Say that parts of a statement, or all of it, do nothing here."""
     said = {part: f"`{part}` of {word.lower()}" if part else word for part in why}
     return {text: Message(f"{text} does nothing: ", why[part], ".") for part, text in said.items()}
 

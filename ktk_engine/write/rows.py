@@ -101,7 +101,7 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
         return
     if isinstance(rows, ArrowRows):
         raise ConfigurationError(
-            "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
+            "Spark verifies constraints: give the rows as a Spark DataFrame. Nothing was written."
         )
     from ktk_engine.spark.write.rules import check_rule
 

@@ -252,7 +252,7 @@ class TestMoving:
         _, log = run_dbt_and_capture(["run", "-s", "cells"])
         assert "leftover" not in log
         _, log = run_dbt_and_capture(["run"])
-        said = "leftover (was built by model.test.leftover; to take its rows out: dbt run"
+        said = "leftover (was built by model.test.leftover; to drop its rows: dbt run"
         assert log.count(said) == 1  # dbt ends a run twice
         assert "Nothing was deleted" in log
         assert rows(built, "select * from {s}.leftover") == [(1,)]

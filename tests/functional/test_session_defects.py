@@ -40,7 +40,7 @@ class TestTheSession:
         start_session(SPARK_SETTINGS)  # the host's
         _, log = run_dbt_and_capture(["run", "-s", "own"])
         (warning,) = [line for line in log.splitlines() if "Spark was already running" in line]
-        assert "spark.driver.memory of the profile cannot be changed any more" in warning
+        assert "spark.driver.memory of the profile can no longer be changed" in warning
         assert "shuffle.partitions" not in warning
 
     def test_a_setting_lasts_until_somebody_changes_it(self, project):

@@ -309,7 +309,10 @@ class TestRefusals:
             ({**CUBE, "dimension_columns": ["id", "dbt_valid_to"]}, "which changes when"),
             ({"cube": "c", "dimension_columns": "dbt_scd_id"}, "must be seed or enrichment"),
             ({"partition_by": "dbt_valid_to"}, "Set `dbt_valid_to_current`"),
-            ({"snapshot_meta_column_names": {"dbt_valid_to": "dbt_scd_id"}}, "two columns one"),
+            (
+                {"snapshot_meta_column_names": {"dbt_valid_to": "dbt_scd_id"}},
+                "two columns the same name",
+            ),
             ({"dimension_columns": "id"}, "belongs to models that are materialized"),
         ],
     )

@@ -31,7 +31,7 @@ REFUSED = {
     "`with schema": "views have the columns of their queries",
     "`tblproperties": "views have none",
     "`default collation": "texts have none, in views either",
-    "expected a text in quotes before `:": "only Spark knows what an expression gives",
+    "expected a string in quotes before `:": "only Spark knows what an expression gives",
     "overwrite directory": "files outside a store are Spark's, which knows no store",
     "WITH before": "the condition holds a query itself",
     "the compression `": "files here have other codecs",

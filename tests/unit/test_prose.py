@@ -28,6 +28,8 @@ BANNED = {
     r"taken for (?!granted)\w+|(?:take|takes|took)(?: it| them| this| all| any \w+)? for \w+": (
         "Readers take it for null."
     ),
+    "says? of|said of|known of": "It keeps what the log says of files.",
+    "also (?:if|where|when)": "The commit remains, also if publishing fails.",
     "anew": "It writes the file anew.",
     "stands?|stood|standing": "Null stands for unknown.",
     r"(?-i:Of) (?!course|the|these|several|two)[^.,]{1,30}, \w+": "Of names, Spark folds the case.",

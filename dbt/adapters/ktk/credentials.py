@@ -49,7 +49,7 @@ class KtkCredentials(Credentials):
     query_timeout: Any = None  # dbt's own check of types would not name the key
     # what Jinja sees as `target.type`; packages write Spark's SQL for `spark`
     target_type: str = "spark"
-    # `session` for a Spark in dbt's process, `connect` for a server of Spark Connect; defaults to
+    # `session` for a Spark in dbt's process, `connect` for a Spark Connect server; defaults to
     # `connect` if the environment has SPARK_REMOTE. Some macros of dbt-spark read it.
     method: str | None = None
     # Types are checked here: dbt's own check would not name the key.
@@ -133,7 +133,7 @@ class KtkCredentials(Credentials):
 
     @property
     def server(self) -> ConnectTarget | None:
-        """The server of Spark Connect; None if Spark runs in dbt's process."""
+        """The Spark Connect server; None if Spark runs in dbt's process."""
         keys = ("method", "host", "port", "token", "use_ssl", "remote")
         return connect_target({key: getattr(self, key) for key in keys})
 

@@ -64,7 +64,7 @@ DBT: Voice = {
     "ask_view": "dbt show --inline \"select * from {{{{ ref('{name}') }}}}\"",
     "spelled_alike": "Each can be read under its own name by a source with `ktk_dataset`, and in "
     "Python (Store.table, Store.cube). ktk rename gives one of them another name.",
-    "say_dataset": "Say which one: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
+    "say_dataset": "Name one of them: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
     "source. A model that builds one of them can have a name of its own: an `alias`, and the "
     "config `dataset` for the name within the cube.",
     "build_under_other_name": "Rename one of the models.",
@@ -99,8 +99,8 @@ DBT: Voice = {
     "rename_by_statement": "a table gets another name by `ktk rename`, a view by its model's alias",
     "build_seed": "Build the model that is materialized cube_seed first.",
     "no_second_seed": "If this model is {dataset} under a new name, keep the dataset's name in the "
-    "cube: config(dataset='{dataset}'). Else materialize it as cube_enrichment, or give it another "
-    "cube.",
+    "cube: config(dataset='{dataset}'). Otherwise materialize it as cube_enrichment, or give it "
+    "another cube.",
     "unbreak": "change the model so that they fit, build them in the same run with --full-refresh, "
     "or set cascade: true in its config and run with --full-refresh, which takes them out of the "
     "cube in the commit that rebuilds the seed dataset, and rebuild them",
@@ -110,13 +110,13 @@ DBT: Voice = {
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: if it is {dataset} under its old "
-    "name, keep that with config(dataset='{owner}'); if its rows may go, take it out with "
+    "name, keep that with config(dataset='{owner}'); if its rows may go, drop it with "
     + _operation("drop", cube="{name}", dataset="{owner}")
-    + "; else rename {column} in {dataset}",
+    + "; otherwise rename {column} in {dataset}",
     "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
-    "--full-refresh -s {select}; else rename it in one of them",
+    "--full-refresh -s {select}; otherwise rename it in one of them",
     "move_column_from_elsewhere": "if {column} moved from {owner} to {dataset}, let this run build "
-    "{owner} as well (add {select} to --select); else rename it in one of them",
+    "{owner} as well (add {select} to --select); otherwise rename it in one of them",
     "whole_cube": "Build it first: dbt build --select +{select} builds all models of the cube.",
     "one_cube": "Give all models the same `cube`.",
     "in_cube": "Models in cube_of(...) must be materialized cube_seed or cube_enrichment, and "

@@ -101,7 +101,7 @@ def _publish_documents(store: ObjectStore, name: str, wanted: bool, as_json: boo
     if as_json:
         say_json({"name": name, "documents": wanted, "warning": spoken(warning, listener().voice)})
         return
-    how = "has documents for Kartothek" if wanted else "has no documents for Kartothek any more"
+    how = "has documents for Kartothek" if wanted else "no longer has documents for Kartothek"
     say(f"{name} {how}.")
     if warning:
         say(Message("Warning: ", warning))
@@ -119,7 +119,7 @@ def _stop(
         say_json(stopped)
         return
     for uuid in stopped:
-        say(f"{uuid} is not published{how} any more.")
+        say(f"{uuid} is no longer published{how}.")
     if not stopped:
         say(f"{name} is not published{how}. Nothing was changed.")
 

@@ -63,7 +63,7 @@ def refuse(node: Any) -> NoReturn:
 
 
 def from_of(select: exp.Expression) -> Any:
-    """What is behind FROM; None if there is none."""
+    """What comes after FROM; None if there is none."""
     found = select.args.get("from_")
     return None if found is None else found.this
 

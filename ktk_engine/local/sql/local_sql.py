@@ -200,7 +200,7 @@ def _kind_of(field: pa.Field) -> str:
         return f"decimal({t.precision},{t.scale})"
     if pa.types.is_timestamp(t) and t.unit == "us":
         return "timestamp" if t.tz else "timestamp_ntz"
-    raise LocalEngineError(f"Only Spark makes values of Python of the column {field.name}: {t}.")
+    raise LocalEngineError(f"Only Spark makes Python values of the column {field.name}: {t}.")
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

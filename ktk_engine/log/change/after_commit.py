@@ -22,8 +22,7 @@ def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
         yield
     except BaseException as error:
         note = (
-            f"{name}: what was to change is committed and stays so; only what came after it "
-            f"failed. {then}"
+            f"{name}: the change is committed and stays so; only what came after it failed. {then}"
         )
         say_committed(error, note)
         _LOGGER.warning(note)

@@ -110,7 +110,7 @@ def _refuse_other(state: State, tag: str) -> None:
     raise ConsistencyError(
         Message(
             f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. "
-            "Choose another name, or take this one back first: ",
+            "Choose another name, or delete this one first: ",
             Remedy("untag", name=name, tag=known),
         )
     )
@@ -138,7 +138,7 @@ def _check_complete(state: State, version: int) -> None:
         if gone and old.snapshot(uuid).named_among(gone):
             raise VersionGoneError(
                 f"{state.scope} of {state.store.url}: a clean-up has removed files of {uuid} of "
-                f"version {version}, which cannot be tagged any more. Nothing was written."
+                f"version {version}, so that version can no longer be tagged. Nothing was written."
             )
 
 

@@ -59,15 +59,15 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
-            f"{name} has the columns `{found[0]}` and `{found[1]}`: letter case alone tells them "
-            "apart, which SQL ignores. Python reads each by its exact name (Store), and writes it "
+            f"{name} has the columns `{found[0]}` and `{found[1]}`: they differ only in letter "
+            "case, which SQL ignores. Python reads each by its exact name (Store), and writes it "
             "under another one."
         )
 
 
 @dataclass(frozen=True)
 class KnownStores:
-    """The stores that statements name, with what other statements know of them."""
+    """The stores that statements name, with what other statements know about them."""
 
     open_schema: OpenSchema  # by schema, None if there is no such schema; also by address
     trust: Trust = field(default_factory=Trust)  # where views and cubes may lead to
@@ -75,11 +75,11 @@ class KnownStores:
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
 
     def metadata(self, store: ObjectStore) -> MetadataCache:
-        """Give what is known of a store's files."""
+        """Give what is known about a store's files."""
         return self._metadata.setdefault(store.url, MetadataCache())
 
     def renewed(self, store: ObjectStore) -> MetadataCache:
-        """Forget what is known of files that may have changed; see `metadata`."""
+        """Forget what is known about files that may have changed; see `metadata`."""
         self._metadata.pop(store.url, None)
         return self.metadata(store)
 
@@ -174,7 +174,7 @@ class NamedRelations:
             listed = ", ".join(f"{name} of {place}" for name, place in view.external.items())
             raise QueryError(
                 f"{schema}.{view.name} {moment}: the cube reads datasets of other stores "
-                f"({listed}), whose versions are counted by themselves. Ask for a moment: "
+                f"({listed}), which count their versions separately. Ask for a time: "
                 "timestamp as of '2026-11-01'."
             )
 

@@ -139,8 +139,8 @@ class DeltaVersion:
             return ""
         lost = counted(len(self.table.difference[1]), "file")
         return (
-            f"Another program wrote version {self.present.version} of the Delta log. That is taken "
-            f"back, with the rows of {lost} that it added"
+            f"Another program wrote version {self.present.version} of the Delta log. That is "
+            f"undone, with the rows of {lost} that it added"
         )
 
     @property
@@ -356,9 +356,7 @@ def _verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"delta-rs cannot read its Delta log: {error}"
     if len(found) != snapshot.file_table.num_rows:
-        return (
-            f"delta-rs finds {len(found):,} files, and {snapshot.file_table.num_rows:,} are right"
-        )
+        return f"delta-rs finds {len(found):,} files instead of {snapshot.file_table.num_rows:,}"
     names = [field.name for field in table.schema().fields]
     if names != snapshot.schema.names:
         return f"delta-rs finds the columns {', '.join(names)}"

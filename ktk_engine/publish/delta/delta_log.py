@@ -132,7 +132,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
             raise
         state.broken = f"an entry or checkpoint is damaged: {error}"
     if (entries or checkpoints) and not (state.metadata and state.protocol) and not state.broken:
-        state.broken = "it does not say what table it is of"
+        state.broken = "it does not name its table"
     version = max([-1, *entries, *checkpoints])
     if state.broken:
         return DeltaState(version, broken=state.broken)

@@ -1,4 +1,4 @@
-"""Add and remove actions: what a Delta log says of a dataset's files.
+"""Add and remove actions: what a Delta log says about a dataset's files.
 
 See docs/design/files-and-commits.md, Delta.
 """

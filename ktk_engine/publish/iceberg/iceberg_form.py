@@ -167,7 +167,7 @@ def _verify_with_pyiceberg(wanted: Wanted, present: IcebergState) -> str:
         return f"pyiceberg cannot read its Iceberg metadata: {error}"
     keys = snapshot.file_column("key").to_pylist()
     if sorted(found) != sorted(addresses.address(key) for key in keys):
-        return f"pyiceberg finds {len(found):,} files, and {len(keys):,} others are right"
+        return f"pyiceberg finds {len(found):,} files, but not the right {len(keys):,}"
     names = [field.name for field in table.schema().fields]
     if names != snapshot.schema.names:
         return f"pyiceberg finds the columns {', '.join(names)}"

@@ -186,7 +186,7 @@ def _check(state: IcebergState) -> None:
     """Raise an error of any kind if something lacks that the next version is made from."""
     found = state.metadata
     if not (state.schema and state.spec):
-        raise ValueError("it does not say what table it is of")
+        raise ValueError("it does not name its table")
     check_types(found, _TYPES)
     check_types({"properties": found.get("properties") or {}}, {"properties": Mapping[str, str]})
     for schema in found["schemas"]:

@@ -194,8 +194,8 @@ def _integer(t: pa.DataType, top: bool) -> str:
     """A type that holds all values, and that no reader confuses with one of the same bits."""
     if pat.is_uint64(t):
         raise Inexpressible(
-            "Iceberg has no unsigned numbers, and readers would take those from 2^63 on for "
-            "negative ones. Store it as decimal(20,0) or bigint"
+            "Iceberg has no unsigned numbers, and readers would read those from 2^63 on as "
+            "negative. Store it as decimal(20,0) or bigint"
         )
     if pat.is_uint32(t) and not top:
         raise Inexpressible(

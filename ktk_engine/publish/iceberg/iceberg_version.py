@@ -70,7 +70,7 @@ class IcebergVersion:
             return ""
         return (
             f"Another program wrote version {self.present.version} of the Iceberg metadata. That "
-            "is taken back, with the rows that it added"
+            "is undone, with the rows that it added"
         )
 
     @property

@@ -101,7 +101,7 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 
 def forget(session: Any) -> None:
-    """Drop what is known of a session that has ended."""
+    """Drop what is known about a session that has ended."""
     _forget(session.session_id)
 
 
@@ -337,14 +337,14 @@ def _without_explain(message: str) -> str:
 
 
 def lost_session(error: Exception) -> str:
-    """Say that a server of Spark Connect, or a session there, is gone; else empty."""
+    """Say that a Spark Connect server, or a session there, is gone; else empty."""
     if "grpc" not in sys.modules or not is_lost(error):  # a classic one may use such words
         return ""
     servers = ", ".join(sorted({cache.host for cache in _caches.values()}))
     return (
-        f"The server {servers + ' ' if servers else ''}of Spark Connect does not answer any more, "
-        f"or has ended this session: {first_line(error)} What was not committed is discarded; run "
-        "it again, in a new session."
+        f"The server {servers + ' ' if servers else ''}of Spark Connect no longer answers, or has "
+        f"ended this session: {first_line(error)} What was not committed is discarded; run it "
+        "again, in a new session."
     )
 
 

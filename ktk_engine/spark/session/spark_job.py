@@ -83,8 +83,8 @@ def _interrupted(error: BaseException) -> bool:
 
 def _gone(file: str) -> Message:
     return Message(
-        f"The file {file} is missing. If a clean-up ran meanwhile, run it again; else restore the "
-        "file from a backup, or ",
+        f"The file {file} is missing. If a clean-up ran meanwhile, run it again; otherwise restore "
+        "the file from a backup, or ",
         Remedy("rebuild"),
         ". ",
         Remedy("check_files"),

@@ -95,7 +95,7 @@ class ParquetSource:
                 return f"column `{name}` has different types"
             if name not in folders and None in self._read_types(name):
                 return f"column `{name}` has a type that Spark cannot read"
-        return "" if self._lists_all() else "Spark's reader passes over files, or finds others"
+        return "" if self._lists_all() else "Spark's reader skips files, or finds others"
 
     def _lists_all(self) -> bool:
         """Whether Spark would read exactly these files: it hides names that begin with `_`."""
@@ -138,9 +138,9 @@ class ParquetSource:
             if option not in _OF_FILES:
                 said = next(k for k, _ in self.address.options if k.lower() == option)
                 raise ConfigurationError(
-                    f"The options of {files.store.url} have {said}, which is of Spark's own "
-                    f"reader. That cannot read these files: {self.obstacle}. Leave the option "
-                    "out, or have the files rewritten."
+                    f"The options of {files.store.url} have {said}, which belongs to Spark's own "
+                    f"reader. That reader cannot read these files: {self.obstacle}. Leave the "
+                    "option out, or have the files rewritten."
                 )
         if files.spelled_otherwise:
             raise ConfigurationError(

@@ -88,7 +88,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         if condition == "COLUMN_ALREADY_EXISTS":
             key = (error.getMessageParameters() or {}).get("columnName", "")
             said = f"Source {name}: the files at {address.location} have objects with the key {key}"
-            raise DataError(f"{said} twice, which letter case does not tell apart.") from error
+            raise DataError(f"{said} twice, if letter case is ignored.") from error
         if condition not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
@@ -97,7 +97,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
                 "Correct ",
                 Remedy("location"),
                 " (a relative one starts at the project's folder), or put the files there. Spark "
-                "passes over names that begin with _ or a dot.",
+                "skips names that begin with _ or a dot.",
             )
         ) from error
 
@@ -181,12 +181,12 @@ class _Files:
             refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
         if missing := {file.path for file in there} - readable_paths(self._listed):
             raise self._refusal(
-                f"Spark does not read {min(missing)}. It passes over names that begin with _ or a "
-                "dot, and cannot read names with a colon. Rename the file."
+                f"Spark does not read {min(missing)}. It skips names that begin with _ or a dot, "
+                "and cannot read names with a colon. Rename the file."
             )
         layouts = {_folder_names(uri): local_path(uri) for uri in sorted(self._listed)}
         if len(layouts) > 1 and self.given.get("recursivefilelookup", "").lower() != "true":
-            one, other, *_ = layouts.values()  # Spark would pass over one of them
+            one, other, *_ = layouts.values()  # Spark would skip one of them
             raise self._refusal(
                 f"{one} and {other} are in folders of different layouts. Let ",
                 Remedy("location"),

@@ -1,4 +1,4 @@
-"""Where a profile's Spark is: what it may say of a server of Spark Connect, and what it may not."""
+"""Where a profile's Spark is: what it may say about a Spark Connect server, and what it may not."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_it_survives_the_way_through_a_dictionary(monkeypatch):
             "`remote` is not the address of a Spark Connect",
         ),
         ({"remote": "sc://canary:pw@a"}, "without a user and without a folder"),
-        ({"remote": "sc://a/folder;token=canary"}, "is not an address"),
+        ({"remote": "sc://a/folder;token=canary"}, "is not the address"),
         ({"remote": "sc://a/;token"}, "has a parameter that is not `key=value`"),
         ({"remote": "sc://a/;token=canary="}, "signs such as = or ; in a value as %3D and %3B"),
         ({"remote": "sc://a:99999"}, "`port` that is not a number from 1 to 65535"),
@@ -184,7 +184,7 @@ def test_a_metastore_is_of_a_spark_of_dbts_own():
         {"spark.sql.catalog.spark_catalog": "org.example.Catalog"},
     ):
         message = refused(host="a", server_side_parameters=settings)
-        assert "name a metastore" in message and "a Spark of dbt's own process alone" in message
+        assert "name a metastore" in message and "the Spark of dbt's own process alone" in message
 
 
 def test_what_a_session_may_have_is_left_to_the_server():

@@ -1,4 +1,4 @@
-"""Names that people give to commands, and what errors say of names without a cube or table."""
+"""Names that people give to commands, and what errors say about names without a cube or table."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_lost_partition_columns_break_an_enrichment():
         (None, "rename it in seed, or remove it from extra or seed"),
         (
             {"seed": "cells"},
-            "config(dataset='extra'); if its rows may go, take it out with dbt",
+            "config(dataset='extra'); if its rows may go, drop it with dbt",
         ),
         (
             {"extra": "more", "seed": "cells"},

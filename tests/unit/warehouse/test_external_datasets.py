@@ -142,5 +142,5 @@ def test_versions_of_several_stores_are_refused(warehouse):
     build_module.build(warehouse.find_schema("dev"), ROWS, beside(warehouse))
     create(warehouse)
     relations = NamedRelations(KnownStores(warehouse.find_schema, warehouse.trust))
-    with pytest.raises(QueryError, match="Ask for a moment"):
+    with pytest.raises(QueryError, match="Ask for a time"):
         relations.cube("dev", "c", Moment(version=1))

@@ -73,8 +73,8 @@ class ConfigReader:
         if named:
             raise self.refuse(
                 key,
-                "says of all dimension columns whether they have an index, and suppress_index_on "
-                "names some that have none. Give one of the two.",
+                "decides about the indexes of all dimension columns, and suppress_index_on names "
+                "some that have none. Give one of the two.",
             )
         return self.names("dimension_columns") if said == "never" else ()
 

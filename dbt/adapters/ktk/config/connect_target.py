@@ -1,4 +1,4 @@
-"""Where a profile's Spark is: in dbt's process, or a server of Spark Connect."""
+"""Where a profile's Spark is: in dbt's process, or a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True)
 class ConnectTarget:
-    """A server of Spark Connect, as PySpark names it."""
+    """A Spark Connect server, as PySpark names it."""
 
     host: str  # name or address; one of IPv6 without brackets
     port: int = _PORT
@@ -130,13 +130,13 @@ def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:
     if method not in (SESSION, CONNECT):
         raise ValidationError(
             f"The profile has `method: {method}`; type ktk knows `session`, a Spark of dbt's own "
-            "process, and `connect`, a server of Spark Connect."
+            "process, and `connect`, a Spark Connect server."
         )
     if method == SESSION:
         if said:
             raise ValidationError(
-                f"The profile has {_listed(said)} and no `method: connect`: only a server of Spark "
-                f"Connect has such a key. Add the method, or remove {_listed(said)}."
+                f"The profile has {_listed(said)} and no `method: connect`: only a Spark Connect "
+                f"server has such a key. Add the method, or remove {_listed(said)}."
             )
         return None
     target = _target(said)
@@ -156,7 +156,7 @@ def _target(said: Mapping[str, Any]) -> ConnectTarget:
         return _of_keys(said)
     if said:
         raise ValidationError(
-            f"The profile has {_listed(said)} and no `host`: name the server of Spark Connect."
+            f"The profile has {_listed(said)} and no `host`: name the Spark Connect server."
         )
     remote = os.environ.get(_REMOTE, "")
     if not remote:
@@ -220,7 +220,7 @@ def settings_problem(settings: Mapping[str, str]) -> str:
     which = "it" if len(wrong) == 1 else "them"
     return (
         f"The profile's server_side_parameters set {_listed(wrong)}, which a Spark is started "
-        f"with, and a server of Spark Connect runs already (`method: connect`, or {_REMOTE} in the "
+        f"with, and a Spark Connect server already runs (`method: connect`, or {_REMOTE} in the "
         f"environment). Set {which} where the server is started, and remove {which} here."
     )
 

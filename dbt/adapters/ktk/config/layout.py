@@ -1,4 +1,4 @@
-"""What models of other adapters say of a layout: columns, and what is computed from columns.
+"""What models of other adapters say about a layout: columns, and what is computed from columns.
 
 Elsewhere a model may partition rows by the month of a day, or sort them by an expression. Here a
 partition is one value of a column. Rows are the same either way, unless a run replaces partitions.
@@ -74,7 +74,8 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
     why = (
         "the partition columns of a cube address its cells"
         if in_cube
-        else "`insert_overwrite` replaces the partitions that new rows have: other rows would go"
+        else "`insert_overwrite` replaces the partitions that new rows have: other rows would be "
+        "lost"
     )
     raise reader.refuse(
         "partition_by",
@@ -121,7 +122,7 @@ def unused_indexes(reader: ConfigReader) -> str:
     given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
-            " asks for a unique index, and an index here keeps no values apart. Use a contract "
+            " asks for a unique index, but an index here does not enforce that. Use a contract "
             "with the constraint `unique`, or dbt's test."
         )
     if not all(_is_one(_columns_of_index(item)) for item in given):

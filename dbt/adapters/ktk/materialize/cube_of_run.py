@@ -26,7 +26,7 @@ class CubeOfRun(StoreAdapter):
         history: Mapping[str, str],
         full_refresh: bool = False,
     ) -> WriteRequest:
-        """Say of the write of a node what run it belongs to, and where the cube's others are."""
+        """Add to a write what its run knows: its node, and where the cube's others are."""
         target = replace(config.target, history=history, full_refresh=full_refresh)
         if self._builders is None or not target.cube:
             return target

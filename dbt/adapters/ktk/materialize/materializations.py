@@ -117,8 +117,8 @@ class Materializations(CubeOfRun):
             )
         if isinstance(self.connections.warehouse, StagedWarehouse):
             _LOGGER.warning(
-                f"{model['name']} is a table of the metastore, which cannot be staged: its rows "
-                "are for all to see at once, also if the run is discarded."
+                f"{model['name']} is a table of the metastore, which cannot be staged: all readers "
+                "see its rows at once, even if the run is discarded."
             )
         return True
 
@@ -398,8 +398,8 @@ class Materializations(CubeOfRun):
         if not columns:
             raise DbtRuntimeError(
                 f"There is no relation {source.schema}.{source.identifier} to clone. Build it "
-                "in the environment that --state describes; if its store is another one, name that "
-                "in the profile: `defer_store`."
+                "in the environment that --state describes; if that environment has another store, "
+                "name it in the profile: `defer_store`."
             )
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
@@ -477,4 +477,4 @@ class Materializations(CubeOfRun):
 def _views_among(replaced: Iterable[Relation]) -> dict[str, str]:
     """Metadata for views whose names a dataset takes over, because views have no log."""
     names = [relation.name for relation in replaced if not relation.uuid]
-    return {"reason": f"takes the place of the view {names[0]}"} if names else {}
+    return {"reason": f"replaces the view {names[0]}"} if names else {}

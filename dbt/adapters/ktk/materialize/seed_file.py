@@ -83,7 +83,7 @@ def read_seed(
                 columns[name] = inferred[name].values
     if empty:
         lines = counted(empty, "empty line")
-        warn(f"{path}: left out {lines}, which dbt's own reader makes rows of nulls.")
+        warn(f"{path}: left out {lines}, which dbt's own reader reads as rows of nulls.")
     for said in _said(inferred):
         warn(f"{path}: {said}.")
     return pa.table(columns)

@@ -101,8 +101,8 @@ class CubeMethods(StoreAdapter):
         if len(found) > 1:
             names = " and ".join(".".join(place) for place in found.values())
             raise ConfigurationError(
-                f"cube_query: in a unit test dbt does not tell the cubes {names} apart, which have "
-                "other partition columns. Give one of them another alias."
+                f"cube_query: in a unit test dbt cannot distinguish the cubes {names}, whose "
+                "partition columns differ. Give one of them another alias."
             )
         return next(iter(found), ())
 

@@ -116,8 +116,8 @@ class Function:
             )
         if self.node.get("overloads"):
             raise self.problem(
-                "`overloads` share one name, and a Spark session knows one function by a name. "
-                "Give each its own file and name."
+                "`overloads` share one name, and a Spark session knows only one function of a "
+                "name. Give each its own file and name."
             )
         depends_on = self.node.get("depends_on") or {}
         read = [item for item in depends_on.get("nodes") or () if not item.startswith("function.")]
@@ -138,8 +138,8 @@ class Function:
                 distribution(name)
             except PackageNotFoundError:
                 raise self.problem(
-                    f"it needs the package {package}, which dbt's Python environment lacks, "
-                    "where Python functions run: install it there."
+                    f"it needs the package {package}. Python functions run in dbt's Python "
+                    "environment, which lacks it: install it there."
                 ) from None
 
     def define(self, session: SparkSession) -> None:
@@ -166,7 +166,9 @@ class Function:
                 exec(compile(self.body, str(module.__file__), "exec"), module.__dict__)
                 called = module.__dict__[str(self.config["entry_point"])]
             except KeyError as error:
-                raise self.problem(f"its file defines no {error}, its `entry_point`.") from error
+                raise self.problem(
+                    f"its file does not define {error}, its `entry_point`."
+                ) from error
             except Exception as error:
                 raise self.problem(f"its file fails: {type(error).__name__}: {error}") from error
             kind = _parse_datatype_string(self.returns)

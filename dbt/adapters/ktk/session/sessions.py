@@ -299,7 +299,7 @@ class Sessions:
         if fixed:
             _LOGGER.warning(
                 f"Spark was already running when dbt started: {', '.join(sorted(fixed))} of the "
-                "profile cannot be changed any more. Set them where the session is made."
+                "profile can no longer be changed. Set them where the session is made."
             )
 
 

@@ -98,7 +98,7 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
 def _no_java(attribute: str) -> str:
     """What to use in place of features of classic sessions."""
     return (
-        f"`{attribute}` is of Spark in this process, and over Spark Connect there is none here. "
+        f"`{attribute}` belongs to a Spark in this process, and over Spark Connect there is none. "
         "Use frames and SQL (mapInArrow, mapInPandas, applyInPandas, session.sql), or run this "
         "with `method: session` in the profile."
     )
