@@ -32,7 +32,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
-from ktk_engine.store.key import is_uuid, join_key
+from ktk_engine.store.key import folded, is_uuid, join_key
 
 FOREIGN_LIFETIME = timedelta(days=7)  # at least, of files with names of other programs
 UNFINISHED_LIFETIME = timedelta(hours=24)
@@ -110,17 +110,18 @@ def find_garbage(
     entries = _entries(links)
     living = {item.commit for item in intents if item.is_alive(now)}
     kept = _kept(links, retention, now, state.head.tags if state.head else {}, living)
-    unnamed = {info.key: info for info in listed}
+    unnamed = {folded(info.key): info for info in listed}
     for keys in _roots(store, state, kept, _expired_keys(entries)):
         for key in keys:
-            unnamed.pop(key, None)
+            unnamed.pop(folded(key), None)
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
     age = max(retention.age, FOREIGN_LIFETIME)
     objects = [info for info in unnamed.values() if _may_go(info, now, living, ended, age)]
     strange = frozenset(info.key for info in objects if not _commits(info) & ended)
-    spared = _named_elsewhere(store, state, strange, {} if named is None else named)
-    objects = [info for info in objects if info.key not in spared]
+    elsewhere = _named_elsewhere(store, state, strange, {} if named is None else named)
+    spared = {*map(folded, elsewhere)}
+    objects = [info for info in objects if folded(info.key) not in spared]
     known = frozenset().union(living, ended)
     return Garbage(
         state,

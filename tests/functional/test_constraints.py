@@ -120,14 +120,15 @@ class TestDatasetsOfCubes:
     def models(self):
         columns = "columns: [{name: id, data_type: bigint, constraints: [{type: not_null}]}, "
         said = f"config: {{contract: {{enforced: true}}}}, {columns}"
-        price = "{name: price, data_type: bigint, constraints: [{type: check, expression: price > 0}]}]"
-        config = "{{{{ config(materialized='cube_{}', cube='shop'{}) }}}} select id, "
-        seed = config.format("seed", ", dimension_columns=['id']")
+        check = "constraints: [{type: check, expression: price > 0}]"
+        price = f"{{name: price, data_type: bigint, {check}}}]"
+        config = "{{{{ config(materialized='cube_{}', cube='shop', "
+        config += "dimension_columns=['id']) }}}} select id, "
         return {
             "schema.yml": f"models: [{{name: o, {said}{price}}}, {{name: p, {said}"
             "{name: n, data_type: bigint}]}]",
-            "o.sql": seed + "id + {{ var('more', 1) }} as price from range(3)",
-            "p.sql": config.format("enrichment", "") + "id as n from {{ ref('o') }}",
+            "o.sql": config.format("seed") + "id + {{ var('more', 1) }} as price from range(3)",
+            "p.sql": config.format("enrichment") + "id as n from {{ ref('o') }}",
         }
 
     def test_are_verified_and_not_called_ignored(self, project):

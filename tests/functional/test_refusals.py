@@ -208,13 +208,13 @@ class TestProfile:
 class TestRowsOfUnitTests:
     """Values of rows are data: dbt puts them into quotes and casts them."""
 
-    MODELS = {"read.sql": "select * from {{ ref('given') }}"}
     TYPES = "cast(null as date) as d, cast(null as int) as n, array('x') as l"
 
     @pytest.fixture(scope="class")
     def models(self):
         config = "{{ config(materialized='table') }} "
-        return {**self.MODELS, "given.sql": f"{config}select {self.TYPES}", "schema.yml": ""}
+        read = "select * from {{ ref('given') }}"
+        return {"read.sql": read, "given.sql": f"{config}select {self.TYPES}", "schema.yml": ""}
 
     def run(self, project, rows: str, passes: bool) -> str:
         text = (

@@ -12,6 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.config.config_reader import ROLES
 from dbt.adapters.ktk.config.connect_target import (
     CONNECT,
     SESSION,
@@ -19,7 +20,6 @@ from dbt.adapters.ktk.config.connect_target import (
     connect_target,
     settings_problem,
 )
-from dbt.adapters.ktk.config.config_reader import ROLES
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import without_secrets
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS

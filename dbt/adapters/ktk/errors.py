@@ -36,8 +36,9 @@ def translated(hint: str = "", declared_in: str = "", is_unit_test: bool = False
     """Turn errors of a block into dbt's with the message only; the log file has the rest.
 
     `hint` says what to do about a missing relation (`missing_hint`), and `declared_in` is the file
-    that declares columns. `is_unit_test` says that its rows may be at fault. Columns that break a rule raise a `RefusedColumnsError`, other errors of
-    the engine a `DbtRuntimeError`, and those of Spark a `DbtDatabaseError`.
+    that declares columns. `is_unit_test` says that rows of a unit test may be at fault. Columns
+    that break a rule raise a `RefusedColumnsError`, other errors of the engine a `DbtRuntimeError`,
+    and those of Spark a `DbtDatabaseError`.
     """
     try:
         yield

@@ -46,7 +46,8 @@ class Databases:
 
     def note(self, node: RelationConfig) -> None:
         """Refuse a name that only a database tells from another one."""
-        database = node.database or (node.config or {}).get("database")
+        config: Any = node.config or {}
+        database = node.database or config.get("database")
         if database and node.schema and node.identifier:
             key = (Identifier(node.schema), Identifier(node.identifier))
             other = self.named.setdefault(key, str(database))

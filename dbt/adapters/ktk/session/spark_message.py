@@ -40,8 +40,8 @@ _COMMANDS = {
     "undrop": "ktk_undrop",
 }
 _OWN_LIMIT = (
-    "\nIf this is dbt show: it appends a limit of its own. Leave yours out, and give --limit, which "
-    "is 5 by default and -1 for all rows."
+    "\nIf this is dbt show: it appends a limit of its own. Leave yours out, and give --limit, "
+    "which is 5 by default and -1 for all rows."
 )
 _SHOWN_LINES = 3
 _CLEANED = (
