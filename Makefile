@@ -30,7 +30,7 @@
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
 #               `make format` rewrites
-# make lock     writes uv.lock anew after a change of the dependencies
+# make lock     rewrites uv.lock after a change of the dependencies
 # make bench    compares queries with DuckDB, plain Spark and Kartothek, and merges with rebuilds;
 #               measures what the adapter costs, start-up (with dbt-spark's), and memory; writes
 #               benchmarks/results/
@@ -100,7 +100,7 @@ RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/te
 WARN = -W default
 # Each worker has a JVM of its own. They wait a good part of the time, so three fit two cores.
 WORKERS ?= 3
-# The suite starts some hundred processes: each would compile the package anew.
+# The suite starts some hundred processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: all workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20

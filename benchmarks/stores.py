@@ -1,7 +1,7 @@
 """What an object store costs: times beside a local folder, in one run, and requests.
 
 `python -m benchmarks.stores [--rows 200000] [--models 20]`. The server is moto, in a process of its
-own on this machine: its times are no cloud's, the numbers of requests are. Results go to
+own on this machine: the numbers of requests are those of a cloud, the times are not. Results go to
 `benchmarks/results/`.
 """
 

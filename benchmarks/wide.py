@@ -4,7 +4,7 @@
 dataset and enrichments of 5 columns each), in one wide Delta table (deltalake), in one wide
 parquet table that DuckDB reads, and in a parquet table for each dataset, which DuckDB joins by
 their cells. Five columns are refreshed: here one enrichment is replaced, in Delta they are merged
-by their cells, and DuckDB writes one of its separate tables anew. Then all columns are read, and
+by their cells, and DuckDB rewrites one of its separate tables. Then all columns are read, and
 five of them. Each reader runs once to warm up, then they take turns; the medians count. Results
 go to `benchmarks/results/`.
 """
@@ -86,7 +86,7 @@ def _stores(folder: Path, rows: int, enrichments: int) -> None:
 
 
 def _write_parquet(rows: pa.Table, folder: Path) -> None:
-    """Write a table, or write it anew."""
+    """Write or rewrite a table."""
     folder.parent.mkdir(exist_ok=True)
     with duckdb.connect() as connection:
         connection.register("rows_of_table", rows)

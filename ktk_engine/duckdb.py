@@ -46,7 +46,7 @@ def scan_cube(
 
     Raises:
         DatasetNotFoundError: there is no such cube; the message says what exists.
-        VersionGoneError: there is no such version (any more).
+        VersionGoneError: there is no such version, or a clean-up removed it.
 
     Examples:
         >>> trips = scan_cube(store, "trips")
@@ -77,7 +77,7 @@ def scan_table(
 
 
 class _Unreadable(BytesIO):
-    """The only file of a `RelationDataset`, which Arrow's C++ opens: it knows no method of ours."""
+    """The only file of a `RelationDataset`: Arrow's C++ opens it, and knows none of our methods."""
 
     def __init__(self, name: str) -> None:
         super().__init__(bytes(64))  # smaller files are not even opened
@@ -95,8 +95,8 @@ class _Unreadable(BytesIO):
 class RelationDataset(ds.FileSystemDataset):  # type: ignore[misc]
     """A cube or table at one version, as a dataset of Arrow that opens only what it must.
 
-    Make one with `scan_cube` or `scan_table`. It has `schema`, `scanner`, `to_table`, `to_batches`,
-    `head` and `count_rows` of Arrow's.
+    Make one with `scan_cube` or `scan_table`. It has Arrow's `schema`, `scanner`, `to_table`,
+    `to_batches`, `head` and `count_rows`.
     """
 
     def __init__(self, relation: CubeOrTable, memory_limit: int | str | None = None) -> None:
@@ -133,7 +133,7 @@ class RelationDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     def _refused(self, *arguments: Any, **named: Any) -> NoReturn:
         raise QueryError(
-            f"A {type(self._relation).__name__.lower()} has no fragments of Arrow's and computes "
+            f"A {type(self._relation).__name__.lower()} has no Arrow fragments and computes "
             "nothing itself: use scanner, to_table, to_batches, head or count_rows."
         )
 

@@ -13,7 +13,8 @@ from ktk_engine.messages import Message, Remedy, Voice, printable
 
 # Others may have written the text, so each expression looks at each stretch of it only once.
 _BEFORE_AT = re.compile(r"(?<![^\s@'\"])[^\s@'\"]++@")
-# A scheme, then `user@`, or `user:secret@` whose secret may contain slashes; a port is no secret.
+# A scheme, then `user@`, or `user:secret@` whose secret may contain slashes; a port is not a
+# secret.
 _USERINFO = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]{0,63}):(/{1,3})"
     r"([^\s/@:'\"]*+:(?!\d+/)[^\s@'\"]*+|[^\s/@'\"]++)@"
@@ -65,7 +66,7 @@ class KtkError(Exception):
         super().__init__(str(self.message), *rest)
 
     def with_message(self, message: object) -> Self:
-        """The same error with another message: it keeps its notes, findings and what stands."""
+        """The same error with another message: it keeps notes, findings, and what was committed."""
         error = type(self)(message)
         vars(error).update({**vars(self), "message": error.message})
         return error
@@ -181,7 +182,7 @@ class VersionGoneError(KtkError):
 
 
 class ForeignWriterError(KtkError):
-    """Another program changed a dataset behind the log, so writing is refused."""
+    """Another program changed a dataset without the log, so writing is refused."""
 
 
 class _StoreWarning(UserWarning):
@@ -192,7 +193,7 @@ class _StoreWarning(UserWarning):
 
 
 class ForeignWriterWarning(_StoreWarning):
-    """Another program changed a dataset behind the log; reads return what the log has."""
+    """Another program changed a dataset without the log; reads return what the log has."""
 
 
 class SourceWarning(_StoreWarning):
@@ -204,7 +205,7 @@ class PublishWarning(UserWarning):
 
 
 class PublishError(KtkError):
-    """A commit cannot be published in another format; the commit itself stands."""
+    """A commit cannot be published in another format; the commit itself remains."""
 
 
 class SessionError(KtkError):

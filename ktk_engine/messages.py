@@ -167,7 +167,7 @@ PYTHON: Voice = {
     "undrop_dataset": "`ktk undrop {name} {dataset}` on the command line",
     "publish": "store.relation({name!r}).publish()",
     "publish_dataset": "store.cube({name!r}).publish(dataset={dataset!r})",
-    "publish_iceberg": "store.relation({name!r}).publish('iceberg')",
+    "publish_as": "store.relation({name!r}).publish({format!r})",
     "stop_publishing": "store.relation({name!r}).publish(None)",
     "compact": "store.relation({name!r}).compact()",
     "compact_dataset": "store.cube({name!r}).compact(dataset={dataset!r})",
@@ -186,7 +186,7 @@ PYTHON: Voice = {
     "properties, .history() the commits.",
     "make_index": "store.cube({name!r}).index({quoted}) builds it.",
     "build_cube_again": "Build that dataset again.",
-    "rebuild_together": "take them out first (Cube.drop), and build them again afterwards.",
+    "rebuild_together": "drop them first (Cube.drop), and build them again afterwards.",
     "create_index": "Use Table.index(...).",
     "adopt": "`ktk adopt {name}` on the command line",
     "look_at_adoption": "`ktk adopt {name} --dry-run` on the command line",
@@ -216,7 +216,7 @@ PYTHON: Voice = {
     "ask_view": "select * from {name}",
     "spelled_alike": "Each can be read under its own name (Store.table, Store.cube), and given "
     "another one (.rename).",
-    "say_dataset": "Say which one: {quoted} in SQL.",
+    "say_dataset": "Name one of them: {quoted} in SQL.",
     "build_under_other_name": "Build one of them under another name.",
     # How to rewrite all rows.
     "rebuild": "build the dataset again with overwrite",
@@ -226,14 +226,14 @@ PYTHON: Voice = {
     "keep_column": "keep the column; only overwriting all rows changes the layout",
     "add_key": "Add it first: store.table({name!r}).alter(add=...).",
     "other_layout": "Build the dataset again with another layout: overwrite.",
-    "drop_constraint": "Only who declared it can take it back: replace the table.",
+    "drop_constraint": "Replace the table to drop the constraint.",
     "lay_out": "Change it back, or build the cube again with overwrite=True.",
-    "lay_out_table": "Change it back, or lay the table out anew first: "
+    "lay_out_table": "Change it back, or change the table's layout first: "
     "store.table({name!r}).repartition(...).",
     "lay_out_model": "Change it back, or replace all rows: overwrite.",
     "lay_out_snapshot": "A snapshot is never rebuilt: change it back, or give it another name.",
     "lay_out_snapshot_table": "A snapshot is never rebuilt: change it back, give it another name, "
-    "or lay the table out anew: store.table({name!r}).repartition(...).",
+    "or change its layout: store.table({name!r}).repartition(...).",
     "evolve": "Add the columns first: alter table ... add columns",
     # Who builds a dataset, and under which name.
     "add_replace_or_leave": "To add to them, append. To replace them, overwrite. To leave them "
@@ -244,24 +244,23 @@ PYTHON: Voice = {
     "keep_name": "Change the name back to {name}, or build it again under the new one.",
     "keep_name_of_snapshot": "Change the name back to {name}, since a snapshot is never rebuilt.",
     "leave_or_stay": "If that is a mistake, change the names back. If it is meant, overwriting",
-    "rename_by_statement": "a table gets another name by Table.rename, a view by being created "
-    "anew",
+    "rename_by_statement": "Table.rename renames a table, and a view is created again",
     # How datasets of a cube fit together.
     "build_seed": "Build the seed dataset first: store.build({name!r}, ...).",
     "no_second_seed": "Replace it under its own name, {dataset}, or add this one as an "
     "enrichment, or to another cube.",
-    "unbreak": "change the rows so that they fit; or take these datasets out first (Cube.drop), "
+    "unbreak": "change the rows so that they fit; or drop these datasets first (Cube.drop), "
     "and build them again afterwards",
-    "unbreak_in_full_refresh": "change the rows so that they fit; or take these datasets out first "
+    "unbreak_in_full_refresh": "change the rows so that they fit; or drop these datasets first "
     "(Cube.drop), and build them again afterwards",
     "unbreak_elsewhere": "{names}: read from another store, and never changed there. Fix: change "
     "the rows so that they fit.",
-    "take_owner_out": "take {owner} out: store.cube({name!r}).drop({owner!r}); else rename "
+    "take_owner_out": "drop {owner}: store.cube({name!r}).drop({owner!r}); otherwise rename "
     "{column} in {dataset}",
     "move_column_from_elsewhere": "rename {column} in {dataset}: {owner}, which has it too, is of "
     "another store",
     "move_column": "if {column} moved from {owner} to {dataset}, build {owner} without it first; "
-    "else rename it in one of them",
+    "otherwise rename it in one of them",
     "whole_cube": "Build it first.",
     "one_cube": "Choose datasets of one cube.",
     "in_cube": "Choose datasets of cubes in this schema.",
@@ -278,7 +277,7 @@ PYTHON: Voice = {
     "null_column": "{arrow}",
     "as_column": "rename {column} to {wanted}",
     "add_column": "add it",
-    "let_column_go": "take it out first: .alter(drop=[{column!r}])",
+    "let_column_go": "drop it first: .alter(drop=[{column!r}])",
     "let_column_come": "add it first: .alter(add={{{column!r}: {arrow}}})",
     "declare": "declare it, or remove {column}",
     "declare_class": "declare a type with a class",

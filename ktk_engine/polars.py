@@ -54,7 +54,7 @@ def scan_cube(
 
     Raises:
         DatasetNotFoundError: there is no such cube; the message says what exists.
-        VersionGoneError: there is no such version (any more).
+        VersionGoneError: there is no such version, or a clean-up removed it.
         QueryError: Polars has no type for a column.
 
     Examples:

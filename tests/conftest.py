@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Thousands of tests and dbt's classes are alive all the time, and none of them is garbage: to look
-# through them anew after every 700 new objects took a good part of Python's time.
+# through them again after every 700 new objects took a good part of Python's time.
 gc.set_threshold(20_000, 20, 20)
 
 SPARK_SETTINGS = {
@@ -54,7 +54,7 @@ SPARK_SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
-# Queries over few rows take longer to compile and to plan anew than to run, and more than one task
+# Queries over few rows take longer to compile and plan again than to run, and more than one task
 # a stage is for nothing. Spark's own settings hold for dbt in processes; in tests/spark, which may
 # share its JVM with tests of dbt, queries are compiled where it has one of its own.
 FEW_ROWS = {

@@ -38,6 +38,16 @@ BANNED = {
     ),
     r"(?:is|are|was|were) asked": "say who asks whom",
     r"what is more|whereof|thereof|wherein|therein|hereby": "plain words",
+    r"(?<!there )(?:is|are|was|were|be) no (?!longer|more|less|fewer)(?:\w+|`x`)": "is not a",
+    r"of (?:ours|theirs|yours|\w+'s(?=[.,:;)]|$))": "our, their, Spark's before the noun",
+    r"taken for (?!granted)\w+|(?:take|takes|took)(?: it| them| this| all| any \w+)? for \w+": (
+        "reads as, treats as, or confuses with"
+    ),
+    r"says? of|said of|known of": "about",
+    r"also (?:if|where|when)": "even if, including, or a sentence of its own",
+    r"anew": "again, or a verb with re-: rewrites, rebuilds",
+    r"stands?|stood|standing": "means, represents, remains, or is",
+    r"(?-i:Of) (?!course|the|these|several|two)[^.,]{1,30}, \w+": "begin with the subject",
 }
 _RULES = [
     (re.compile(rf"(?<![\w`-])(?:{words})(?![\w`-])", re.I), instead)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def here(folder: Path) -> Peer:
-    """Answer in this process, without Spark; the store is opened anew for each question."""
+    """Answer in this process, without Spark; the store is opened again for each question."""
     from ktk_engine.api import Store
 
     def ask(question: Question) -> list[float]:

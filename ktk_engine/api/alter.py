@@ -16,8 +16,8 @@ from ktk_engine.maintain.properties import Notes
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.identifier import find_names
 from ktk_engine.warehouse import alter as statements
+from ktk_engine.warehouse.actor import python_history
 from ktk_engine.warehouse.alter_statement import Alteration
-from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.check_write import check_write
 from ktk_engine.write.present_rows import present_rows
@@ -54,7 +54,7 @@ def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None
         if target.partition_by == base.partition_keys:
             return
         with staged(state, f"repartition {name}", history) as staging:
-            rows = present_rows(state, base, store._known.footers)
+            rows = present_rows(state, base, store._cache.footers)
             staging.write(check_write(rows.schema, target, state), rows)
 
     retry_on_conflict(store._store, scope_of(name), run)

@@ -25,7 +25,7 @@ from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
 from ktk_engine.store.open_store import open_store
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     from ktk_engine.api.transaction import Transaction
@@ -63,7 +63,7 @@ class Cube(CubeOrTable):
         return Cube(self._store, self._store._load_cube(name, version, moment))
 
     def _of(self, state: State) -> Cube:
-        return Cube(self._store, load_cube(state, known=self._store._known))
+        return Cube(self._store, load_cube(state, cache=self._store._cache))
 
     def copy_to(
         self,
@@ -104,7 +104,7 @@ class Cube(CubeOrTable):
             return Cube(target, target._load_cube(copy, None, None))
 
     def stats(self, datasets: Collection[str] | None = None) -> dict[str, DatasetStats]:
-        """Tell how large the datasets of this version are.
+        """Return the sizes of the datasets of this version.
 
         Args:
             datasets: ids of the datasets; None means all.
@@ -163,7 +163,7 @@ class Cube(CubeOrTable):
             partition_on: dataset id -> columns, for datasets that are laid out in another way than
                 by those of the cube's partition columns that they have.
             indexes: columns that get a secondary index, besides those of the cube.
-            metadata: dataset id -> what you want to note of it.
+            metadata: dataset id -> what you want to note about it.
             overwrite: whether datasets that exist are replaced.
 
         Returns:
@@ -249,7 +249,7 @@ class Cube(CubeOrTable):
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> Cube:
-        """Take out the rows that fulfil a condition, in one commit.
+        """Delete the rows that fulfil a condition, in one commit.
 
         Only files that hold such a row are written again; where partition columns alone decide,
         none is.
@@ -258,7 +258,7 @@ class Cube(CubeOrTable):
             where: for instance `origin = 'JFK' and month = 1`.
             datasets: whose rows; None means the seed dataset's, and those of all datasets that have
                 the columns of the condition. What other datasets hold of cells that are gone is
-                not seen any more.
+                no longer visible.
             parameters: as for `query`.
 
         Returns:
@@ -284,7 +284,7 @@ class Cube(CubeOrTable):
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> Cube:
-        """Take out whole partitions, in one commit; no file is read or written.
+        """Delete whole partitions, in one commit; no file is read or written.
 
         Args:
             where: on partition columns; None means all.
@@ -306,7 +306,7 @@ class Cube(CubeOrTable):
         )
 
     def drop(self, *datasets: str) -> Cube:
-        """Take enrichments out of the cube, in one commit; `ktk undrop` brings them back.
+        """Drop enrichments, in one commit; `ktk undrop` brings them back.
 
         Args:
             *datasets: their ids.
@@ -316,7 +316,7 @@ class Cube(CubeOrTable):
 
         Raises:
             DatasetNotFoundError: one does not exist.
-            ConsistencyError: one is the seed dataset; `Store.drop` takes out the whole cube.
+            ConsistencyError: one is the seed dataset; `Store.drop` drops the whole cube.
 
         Examples:
             >>> cube.drop("weather").datasets

@@ -1,4 +1,4 @@
-"""What cubes and tables have in common: versions, tags, indexes, and what is known of them."""
+"""What cubes and tables have in common: versions, tags, indexes, and what is known about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.describe.history import HistoryEntry, read_history
+from ktk_engine.describe.history import HistoryEntry, history_of, read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.formatting import parse_size
 from ktk_engine.log.change.after_commit import after_commit
@@ -36,7 +36,7 @@ from ktk_engine.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.publish.publish_documents import publish_documents
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,7 @@ class CubeOrTable(ABC):
             raise unknown_attribute(self, name, OF_CUBE_OR_TABLE)
 
     def __bool__(self) -> bool:
-        """Always true, also without rows."""
+        """Always true, even without rows."""
         return True
 
     def __len__(self) -> NoReturn:
@@ -117,8 +117,9 @@ class CubeOrTable(ABC):
             timestamp: instead of a version, the moment as of which it is read.
 
         Raises:
-            VersionGoneError: there is no such version (any more); the message says which are left.
-            QueryError: both are given, or `timestamp` is no date or time.
+            VersionGoneError: there is no such version, or a clean-up removed it; the message says
+                which are left.
+            QueryError: both are given, or `timestamp` is not a date or time.
 
         Examples:
             >>> cube.delete("dest = 'LAX'").at(1).query().count()
@@ -148,7 +149,7 @@ class CubeOrTable(ABC):
             It at its new version.
 
         Raises:
-            VersionGoneError: there is no such version (any more).
+            VersionGoneError: there is no such version, or a clean-up removed it.
             ConsistencyError: nothing would change.
             CommitConflictError: another run changed it meanwhile; nothing was committed.
 
@@ -162,7 +163,7 @@ class CubeOrTable(ABC):
     def tag(self, name: str) -> None:
         """Name this version, so that no clean-up takes it as long as it has the name.
 
-        `at`, `Store.cube`, `Store.table` and SQL take the name in the place of a number.
+        `at`, `Store.cube`, `Store.table` and SQL accept the name in place of a number.
 
         Args:
             name: for instance `2026-q1`; nothing that looks like a number.
@@ -181,7 +182,7 @@ class CubeOrTable(ABC):
         tag_state(self._state, name, python_history())
 
     def untag(self, name: str) -> None:
-        """Take a name back from whichever version has it.
+        """Remove a name from the version that has it.
 
         Raises:
             VersionGoneError: no version has it.
@@ -231,7 +232,7 @@ class CubeOrTable(ABC):
         return self._changed()
 
     def drop_index(self, *columns: str, dataset: str | None = None) -> Self:
-        """Take secondary indexes away, as one commit; see `index`.
+        """Drop secondary indexes, as one commit; see `index`.
 
         A dimension column of the seed dataset becomes one of `suppress_index_on`.
 
@@ -327,7 +328,7 @@ class CubeOrTable(ABC):
         return self._changed()
 
     def rename(self, name: str) -> Self:
-        """Give it another name in its store; its history stays under the old one.
+        """Rename it in its store; its history stays under the old name.
 
         Args:
             name: its new name.
@@ -338,7 +339,7 @@ class CubeOrTable(ABC):
         Raises:
             SpecificationError: it cannot be a name.
             ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
-            CommitConflictError: somebody changed it meanwhile; it keeps its name.
+            CommitConflictError: another run changed it meanwhile; it keeps its name.
 
         Examples:
             >>> cube.rename("journeys")
@@ -361,7 +362,7 @@ class CubeOrTable(ABC):
         """Ask for rows."""
 
     def head(self, rows: int = 5) -> pd.DataFrame:
-        """Give the first rows with all columns; no other file is opened than can hold one.
+        """Return the first rows with all columns; only files that can hold one are opened.
 
         Args:
             rows: how many.
@@ -382,7 +383,7 @@ class CubeOrTable(ABC):
         """Describe this version: datasets, columns, sizes, comments, the last commit.
 
         Returns:
-            The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
+            The same as `ktk info --json`: only plain dicts, lists, strings and numbers.
 
         Examples:
             >>> [dataset["rows"] for dataset in cube.info()["datasets"]]
@@ -404,6 +405,18 @@ class CubeOrTable(ABC):
             ()
         """
         return check(self._state.store, self.name, deep=deep).as_dict()
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What the commit of this version did: a dict for each dataset, as in `history`.
+
+        `rows` is how many it has since then, `rows_delta` how many more than before.
+
+        Examples:
+            >>> [(change["dataset"], change["rows_delta"]) for change in cube.changes]
+            [('flights', 3), ('weather', 2)]
+        """
+        return [c for entry in history_of(self._state, 1) for c in entry.as_dict()["changes"]]
 
     def history(self, limit: int | None = None) -> History:
         """List the commits, newest first, whichever version this one is.

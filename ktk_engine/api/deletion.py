@@ -1,4 +1,4 @@
-"""Rows that somebody wants to delete: how many, of which datasets, before anything goes."""
+"""Rows to delete: how many, of which datasets, before anything is deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktk_engine.write.affected_files import affected_files
 
 @dataclass(frozen=True)
 class Deletion:
-    """What a deletion takes out of a cube or table.
+    """What a deletion removes from a cube or table.
 
     Attributes:
         store: where it lives.
@@ -56,12 +56,12 @@ class Deletion:
         return find_scope(self.store._store, name).version
 
     def _count(self, dataset: str) -> tuple[int, int]:
-        store, known = self.store._store, self.store._known
+        store, cache = self.store._store, self.store._cache
         snapshot = self.state.snapshot(self.state.scope.uuid_of(dataset))
         parts = conjuncts(self.condition)
         names = [next(n for n in snapshot.schema.names if n not in snapshot.partition_keys)]
-        plan = plan_rows(store, snapshot, self.state.version, names, parts, known)
-        rows = LocalEngine(store, known.footers).count(plan)
+        plan = plan_rows(store, snapshot, self.state.version, names, parts, cache)
+        rows = LocalEngine(store, cache.footers).count(plan)
         return rows, affected_files(store, snapshot, parts).num_rows
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
-from ktk_engine.errors import DataError
+from ktk_engine.errors import DataError, KtkError
+from ktk_engine.messages import Message
 from ktk_engine.warehouse.returned_rows import is_of, refuse_repeated, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
 
@@ -20,7 +22,21 @@ Frame = Any
 DataFrame."""
 
 Metadata = Mapping[str, Mapping[str, Any]]
-"""What users note of datasets, by their ids: anything that JSON knows, by names of their own."""
+"""What users note about datasets, by their ids: any JSON values, under names of their own."""
+
+
+@contextmanager
+def explaining_fixes(*frames: Frame) -> Iterator[None]:
+    """Say what the fixes in errors of a block call `table`, if rows came from pandas."""
+    try:
+        yield
+    except KtkError as error:
+        if "table[" not in str(error) or not any(is_of("pandas", frame) for frame in frames):
+            raise
+        said = "\nHere, `table` is the frame in Arrow: table = pa.table(df)"
+        raise error.with_message(Message(error.message, said)).with_traceback(
+            error.__traceback__
+        ) from error.__cause__
 
 
 def rows_by_dataset(cube: str, datasets: Mapping[str, Frame]) -> dict[str, Rows]:
@@ -41,7 +57,7 @@ def rows_of(name: str, frame: Frame) -> Rows:
         frame: the rows.
 
     Raises:
-        DataError: it is no frame, or has a column that Arrow cannot hold.
+        DataError: it is not a frame, or has a column that Arrow cannot hold.
     """
     if isinstance(frame, ArrowRows):
         rows: Rows = frame
@@ -86,7 +102,7 @@ def _refuse_objects(name: str, frame: Any) -> None:
     if found := [column for column, dtype in frame.schema.items() if str(dtype) == "Object"]:
         raise DataError(
             f"Dataset {name}: column `{found[0]}` of the Polars frame holds Python objects, which "
-            "Arrow does not know. Make texts of them, or values of another type of Polars. Nothing "
+            "Arrow does not know. Convert them to strings, or to another Polars type. Nothing "
             "was written."
         )
 
@@ -115,13 +131,13 @@ def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:
     first = next(parts, None)
     if first is None:
         raise DataError(
-            f"Dataset {name}: an iterable without any frame does not tell the columns. Give an "
-            "empty frame instead. Nothing was written."
+            f"Dataset {name}: an iterable without frames has no columns. Give an empty frame "
+            "instead. Nothing was written."
         )
     start = rows_of(name, first)
     if not isinstance(start, ArrowRows):
         raise DataError(
-            f"Dataset {name}: unite Spark's frames before they come here. Nothing was written."
+            f"Dataset {name}: give one Spark frame: unite them first. Nothing was written."
         )
     schema = start.schema.remove_metadata()
 

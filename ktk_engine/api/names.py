@@ -8,14 +8,14 @@ from ktk_engine.errors import ConfigurationError
 
 
 def names_of(argument: str, given: Iterable[str] | None) -> tuple[str, ...]:
-    """Give names as a tuple; a text is one name, and not its letters.
+    """Return names as a tuple; a string is one name, not its letters.
 
     Args:
         argument: what they were given as, for messages.
         given: one name, or several; None means none.
 
     Raises:
-        ConfigurationError: one of them is no text.
+        ConfigurationError: one of them is not text.
     """
     if given is None:
         return ()

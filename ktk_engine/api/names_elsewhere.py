@@ -1,4 +1,4 @@
-"""What other libraries call what cubes, tables and queries have under another name."""
+"""Names that other libraries use for what cubes, tables and queries call otherwise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_QUERY = {
 
 
 def unknown_attribute(owner: object, name: str, elsewhere: Mapping[str, str]) -> AttributeError:
-    """Make the error for an attribute that is missing, with what to use."""
+    """Make the error for a missing attribute, which says what to use."""
     hint = f": {elsewhere[name]}" if name in elsewhere else ""
     said = f"{type(owner).__name__!r} object has no attribute {name!r}{hint}"
     return AttributeError(said, name=name, obj=owner)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OpenedStore:
-    """An object store, what is known of its files, and how versions in it are opened.
+    """An object store, a cache of its metadata, and how versions in it are opened.
 
     Cubes, tables and queries hold one; `Store` is one that gives them.
 
@@ -31,7 +31,7 @@ class OpenedStore:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._known = MetadataCache()
+        self._cache = MetadataCache()
         self._lock = threading.Lock()
         self._made_scratch: Path | None = None
 
@@ -55,8 +55,8 @@ class OpenedStore:
         specification: CubeSpecification | None = None,
     ) -> LoadedCube:
         """Load a cube at a version; see `Store.cube`."""
-        store, known = self._store, self._known
-        found = open_relation(store, name, version, timestamp, known, specification, "cube")
+        store, cache = self._store, self._cache
+        found = open_relation(store, name, version, timestamp, cache, specification, "cube")
         assert isinstance(found, LoadedCube)
         return found
 
@@ -64,8 +64,8 @@ class OpenedStore:
         self, name: str, version: int | str | None, timestamp: date | str | None
     ) -> LoadedTable:
         """Load a table at a version; see `Store.table`."""
-        store, known = self._store, self._known
-        found = open_relation(store, name, version, timestamp, known, kind="table")
+        store, cache = self._store, self._cache
+        found = open_relation(store, name, version, timestamp, cache, kind="table")
         assert isinstance(found, LoadedTable)
         return found
 
@@ -88,4 +88,4 @@ class OpenedStore:
 
         with spark_job():  # a server may have ended the session
             own = any_session() if session is None else session_for_frames(session)
-        return Scanner(own, self._store, self._scratch, self._known.footers)
+        return Scanner(own, self._store, self._scratch, self._cache.footers)

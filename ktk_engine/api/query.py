@@ -58,7 +58,7 @@ def _has_wide_decimal(t: pa.DataType) -> bool:
 
 def _renamed(former: str, name: str) -> None:
     """Warn of a former name, at the line that uses it."""
-    text = f"Query.{former} is Query.{name} now; the former name will go."
+    text = f"Query.{former} was renamed to Query.{name}. The old name will be removed."
     warnings.warn(text, FutureWarning, stacklevel=3)
 
 
@@ -107,7 +107,7 @@ class Query:
         return explain(self.plan)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
+        """Return the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
 
         Conditions that are put on the frame later open no fewer files: give them to `query`.
 
@@ -128,7 +128,7 @@ class Query:
     def iter_spark_groups(
         self, session: SparkSession | None = None
     ) -> Iterator[tuple[Values, DataFrame]]:
-        """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
+        """Yield a Spark DataFrame for each group of `partition_by`, sorted, null last.
 
         One job finds the groups. Each DataFrame has a plan of its own and opens only the files
         that can hold rows of its group.
@@ -297,7 +297,7 @@ class Query:
         engine: Engine = "auto",
         memory_limit: int | str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Give the rows piece by piece, in no certain order and in the types of `to_arrow`.
+        """Yield the rows piece by piece, in no certain order and in the types of `to_arrow`.
 
         In this process only a few pieces are in memory at a time; Spark collects all rows first.
 
@@ -368,7 +368,7 @@ class Query:
         return plan_schema(self.plan, self.plan.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+        """Pass the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
         reader = pa.RecordBatchReader.from_batches(self._schema, self.to_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -379,7 +379,7 @@ class Query:
         engine: Engine = "auto",
         memory_limit: int | str | None = None,
     ) -> Iterator[tuple[Values, pa.Table]]:
-        """Give an Arrow table for each group of `partition_by`; all groups have to fit into memory.
+        """Yield an Arrow table for each group of `partition_by`; all groups must fit into memory.
 
         Args:
             session: as for `to_arrow`.
@@ -457,7 +457,7 @@ class Query:
         """Use the chosen engine, or the first one that can answer."""
         if engine not in get_args(Engine):
             known = ", ".join(f'"{name}"' for name in get_args(Engine))
-            raise QueryError(f"There is no engine {engine!r}; known are {known}.")
+            raise QueryError(f"There is no engine {engine!r}. Known: {known}.")
         if engine == "spark" or (engine == "auto" and session is not None):
             return by_spark()
         try:
@@ -468,7 +468,7 @@ class Query:
             try:
                 return by_spark()
             except SessionError as error:
-                raise SessionError(Message(error, " Spark was needed: ", reason)) from error
+                raise SessionError(Message(reason, " Spark did not answer: ", error)) from error
 
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None
@@ -478,7 +478,7 @@ class Query:
 
         limit = default_memory_limit() if memory_limit is None else memory_limit
         limit = parse_size(limit) if isinstance(limit, str) else limit
-        footers = self._store._known.footers
+        footers = self._store._cache.footers
         return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
 
     def _check_groups(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ktk_engine.api.cube import Cube
-from ktk_engine.api.frames import Frame, Metadata
+from ktk_engine.api.frames import Frame, Metadata, explaining_fixes
 from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.table import Table
@@ -28,7 +28,7 @@ from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 _WEEK = timedelta(days=7)
 
@@ -58,7 +58,7 @@ class Store(OpenedStore):
 
     @classmethod
     def of(cls, store: ObjectStore) -> Store:
-        """Give a store that is open already its face."""
+        """Make a `Store` of an object store that is open already."""
         made = cls.__new__(cls)
         OpenedStore.__init__(made, store)
         return made
@@ -104,7 +104,8 @@ class Store(OpenedStore):
         Raises:
             DatasetNotFoundError: there is no such cube; the message says what exists.
             ConsistencyError: it has no seed dataset yet.
-            VersionGoneError: there is no such version (any more); the message says which are left.
+            VersionGoneError: there is no such version, or a clean-up removed it; the message says
+                which are left.
 
         Examples:
             >>> store.cube("trips").datasets
@@ -144,8 +145,8 @@ class Store(OpenedStore):
             suppress_index_on: dimension columns of the seed dataset that get none.
             index_dimensions: `never` gives none of them an index.
             partition_on: dataset id -> columns, for enrichments that are laid out in another way.
-            metadata: dataset id -> what you want to note of it, as JSON knows it. It stays when the
-                dataset is rebuilt.
+            metadata: dataset id -> what you want to note about it, as JSON values. It stays when
+                the dataset is rebuilt.
             overwrite: whether the datasets of a cube that exists are replaced, all of them.
             specification: all of the above in one; the other arguments are not looked at then.
 
@@ -176,7 +177,8 @@ class Store(OpenedStore):
         )
         frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
         state = resolve(self._store, cube_scope(cube.prefix))
-        build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
+        with explaining_fixes(*frames.values()):
+            build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
         with after_commit(cube.prefix):
             return self.cube(cube.prefix)
 
@@ -205,7 +207,7 @@ class Store(OpenedStore):
 
         Raises:
             DatasetNotFoundError: there is no such table; the message says what exists.
-            VersionGoneError: there is no such version (any more).
+            VersionGoneError: there is no such version, or a clean-up removed it.
 
         Examples:
             >>> store.table("fares").rows
@@ -225,7 +227,7 @@ class Store(OpenedStore):
         clustered_by: Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Table:
-        """Write rows to a plain table, in one commit; one that does not exist is made.
+        """Write rows to a plain table, in one commit; it is created if it does not exist.
 
         Args:
             name: the table's name.
@@ -235,8 +237,9 @@ class Store(OpenedStore):
             key: for "merge": columns that tell rows apart; null matches nothing.
             partition_by: columns by which files are laid out; None leaves the layout as it is.
             indexes: columns with a secondary index; None leaves them as they are.
-            clustered_by: columns by which the rows of a file are sorted; None likewise.
-            metadata: what you want to note of it, as JSON knows it.
+            clustered_by: columns by which the rows of a file are sorted; None leaves them as they
+                are.
+            metadata: what you want to note about it, as JSON values.
 
         Returns:
             The table at its new version.
@@ -256,12 +259,13 @@ class Store(OpenedStore):
         from ktk_engine.api.write_table import write_table
 
         layout = {"partition_by": partition_by, "indexes": indexes, "clustered_by": clustered_by}
-        write_table(self, name, frame, mode, key, layout, metadata or {})
+        with explaining_fixes(frame):
+            write_table(self, name, frame, mode, key, layout, metadata or {})
         with after_commit(name):
             return self.table(name)
 
     def drop(self, name: str) -> None:
-        """Take out a cube with all its datasets, or a table, in one commit; files stay at first.
+        """Drop a cube with all its datasets, or a table, in one commit; files stay at first.
 
         Args:
             name: the cube or the table. `ktk undrop` and `ktk restore` bring it back until the
@@ -289,11 +293,11 @@ class Store(OpenedStore):
         """List the files of a cube or table that no version to be kept needs, or delete them.
 
         Args:
-            name: the cube or table; also one that was removed, by whatever program.
+            name: the cube or table, even one that any program has removed.
             older_than: versions that were the newest one within this time are kept. Files that
                 another program left have to be older too, and 7 days old at least.
             keep_versions: the smallest number of newest versions to keep; tagged ones always stay.
-            delete: delete them; else nothing is changed.
+            delete: delete them; otherwise nothing is changed.
 
         Returns:
             What goes, or would go: `objects`, with key and size each, and `bytes` of all.
@@ -336,7 +340,7 @@ class Store(OpenedStore):
             >>> store.relation("fares")
             Table('fares', version=1)
         """
-        loaded = open_relation(self._store, name, version, timestamp, self._known)
+        loaded = open_relation(self._store, name, version, timestamp, self._cache)
         return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)
 
     def _present(self, *, cubes: bool) -> list[str]:

@@ -20,7 +20,7 @@ from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.store.open_store import open_store
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 
 
 class Table(CubeOrTable):
@@ -49,7 +49,7 @@ class Table(CubeOrTable):
         return Table(self._store, self._store._load_table(name, version, moment))
 
     def _of(self, state: State) -> Table:
-        loaded = LoadedTable(state, state.snapshot(self.name), self._store._known)
+        loaded = LoadedTable(state, state.snapshot(self.name), self._store._cache)
         return Table(self._store, loaded)
 
     def copy_to(
@@ -68,7 +68,7 @@ class Table(CubeOrTable):
             return Table(target, target._load_table(copy, None, None))
 
     def stats(self) -> DatasetStats:
-        """Tell how large this version is; see `Cube.stats`.
+        """Return the size of this version; see `Cube.stats`.
 
         Examples:
             >>> store.table("fares").stats().rows
@@ -80,7 +80,7 @@ class Table(CubeOrTable):
     def delete(
         self, where: str | Condition, *, parameters: Mapping[str, object] | None = None
     ) -> Table:
-        """Take out the rows that fulfil a condition; see `Cube.delete`.
+        """Delete the rows that fulfil a condition; see `Cube.delete`.
 
         Args:
             where: for instance `distance > 5000`.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from ktk_engine.api.frames import Frame, Metadata, rows_by_dataset
+from ktk_engine.api.frames import Frame, Metadata, explaining_fixes, rows_by_dataset
 from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.cube_changes import (
@@ -26,7 +26,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import deleting_condition, row_condition
-from ktk_engine.warehouse.author import python_history
+from ktk_engine.warehouse.actor import python_history
 from ktk_engine.write.retry import retry_on_conflict
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import Staging, staged
@@ -67,11 +67,14 @@ class Transaction:
         known = self._staging.state.cube
         layouts, noted = _layouts(partition_on), metadata or {}
         named = names_of("indexes", indexes)
-        extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)
+        with explaining_fixes(*datasets.values()):
+            extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)
 
     def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> None:
         """Add rows to datasets; see `Cube.append`."""
-        append_rows(self._staging, self._rows(datasets), metadata or {})
+        rows = self._rows(datasets)
+        with explaining_fixes(*datasets.values()):
+            append_rows(self._staging, rows, metadata or {})
 
     def update(
         self,
@@ -83,8 +86,9 @@ class Transaction:
     ) -> None:
         """Replace rows of datasets; see `Cube.update`."""
         rows, condition = self._rows(datasets), self._condition(bind(where, parameters))
-        delete_cells(self._staging, condition, list(rows), self._store._known)
-        append_rows(self._staging, rows, metadata or {})
+        delete_cells(self._staging, condition, list(rows), self._store._cache)
+        with explaining_fixes(*datasets.values()):
+            append_rows(self._staging, rows, metadata or {})
 
     def delete(
         self,
@@ -93,13 +97,13 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take rows out; see `Cube.delete`."""
+        """Delete rows; see `Cube.delete`."""
         state = self._staging.state
         bound = bind(where, parameters)
         condition = deleting_condition(f"Cube {self._name}", bound, _columns(state))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_datasets(self._staging, condition) if named is None else named
-        delete_cells(self._staging, condition, names, self._store._known)
+        delete_cells(self._staging, condition, names, self._store._cache)
 
     def remove_partitions(
         self,
@@ -108,14 +112,14 @@ class Transaction:
         *,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Take whole partitions out; see `Cube.remove_partitions`."""
+        """Delete whole partitions; see `Cube.remove_partitions`."""
         condition = self._condition(bind(where, parameters))
         named = None if datasets is None else names_of("datasets", datasets)
         names = choose_partitioned_by(self._staging, condition, named)
-        delete_cells(self._staging, condition, names, self._store._known)
+        delete_cells(self._staging, condition, names, self._store._cache)
 
     def drop(self, *datasets: str) -> None:
-        """Take datasets out of the cube; see `Cube.drop`."""
+        """Drop datasets; see `Cube.drop`."""
         drop_datasets(self._staging, datasets)
 
     @property
@@ -161,7 +165,7 @@ def transaction(
     Args:
         store: whose cube it is.
         state: the cube's scope, which need not hold anything yet.
-        history: what the log says of the commit; None for a Python program.
+        history: what the log says about the commit; None for a Python program.
     """
     history = history or python_history()
     with staged(state, f"change {state.scope.name}", history) as staging:

@@ -23,7 +23,7 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.store.key import check_new_uuid
-from ktk_engine.warehouse.author import by_hand, python_history
+from ktk_engine.warehouse.actor import python_history, statement_actor
 from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.write.build import build
 from ktk_engine.write.retry import retry_on_conflict
@@ -51,10 +51,10 @@ def write_table(
         store: where.
         name: the table.
         frame: the rows.
-        mode: what becomes of the rows that it has.
+        mode: what happens to the rows that it has.
         key: for a merge.
         layout: `partition_by`, `indexes` and `clustered_by`; None leaves it as it is.
-        metadata: what users note of it.
+        metadata: what users note about it.
     """
     if mode not in ("append", "overwrite", "merge"):
         raise ConfigurationError(
@@ -88,13 +88,13 @@ def delete_from(
     where: str | BoundText | Condition | None,
     history: Mapping[str, str] | None = None,
 ) -> State | None:
-    """Take rows out of a table; see `Table.delete`. Gives its state after that, if it is known."""
+    """Delete rows of a table; see `Table.delete`. Returns its state after that, if it is known."""
 
     def run(state: State) -> State | None:
         schema = state.snapshot(name).schema
         condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
-            delete_rows(staging, name, condition, store._known)
+            delete_rows(staging, name, condition, store._cache)
         done = staging.transaction.committed
         return done.state if done else None
 
@@ -114,7 +114,7 @@ def _merge(store: OpenedStore, target: WriteRequest, rows: Rows, key: Sequence[s
 
     def run(state: State) -> None:
         with staged(state, f"merge into {target.uuid}", target.history) as staging:
-            merge_table(staging, target, new, key, store._known)
+            merge_table(staging, target, new, key, store._cache)
 
     retry_on_conflict(store._store, target.scope, run)
 
@@ -126,7 +126,7 @@ def _target(
     layout: Mapping[str, Sequence[str] | None],
     metadata: Mapping[str, Any],
 ) -> WriteRequest:
-    """The table as it is, or is to be, laid out."""
+    """The table with the given layout; None keeps the present one."""
     known = WriteRequest.of(state.snapshot(name)) if name in state.datasets else WriteRequest(name)
     target = replace(
         known,
@@ -142,7 +142,7 @@ def _target(
             f"{name} of {store.url} is a cube: write to its datasets with Store.cube, or give the "
             "table another name. Nothing was written."
         )
-    if found := replaced_relations(store, by_hand().dataset(target)):
+    if found := replaced_relations(store, statement_actor().dataset(target)):
         raise ConsistencyError(
             f"{name} is the name of a view of {store.url}: drop it first, or give the table "
             f"another name. Nothing was written."

@@ -154,16 +154,16 @@ def _ambiguous(name: str, found: list[Relation]) -> Message:
     names = dict.fromkeys(relation.name for relation in found)
     if len(names) > 1:
         return Message(
-            f"The name {name} stands for several relations, {' and '.join(names)}, whose names "
+            f"The name {name} means several relations, {' and '.join(names)}, whose names "
             "differ in letter case only, which SQL ignores. ",
             Remedy("spelled_alike"),
         )
     uuids = [relation.uuid for relation in found if relation.uuid]
     others = "" if len(uuids) == len(found) else " and a view"
     quoted = " or ".join(f"`dataset:{uuid}`" for uuid in uuids[:2])
-    out = f" To take the view out: drop view {name}." if others else ""
+    out = f" To drop the view: drop view {name}." if others else ""
     return Message(
-        f"The name {name} stands for several relations: {', '.join(uuids)}{others}. ",
+        f"The name {name} means several relations: {', '.join(uuids)}{others}. ",
         Remedy("say_dataset", quoted=quoted, uuid=uuids[0]),
         out,
     )
@@ -192,16 +192,16 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
     """Give the scope of a cube as its virtual table reads it.
 
     `state_in` gives the scope in a schema or in the store at an address, and in the view's own
-    schema for an empty text. Raises a `DatasetNotFoundError` if a dataset stored elsewhere is gone.
+    schema for an empty text. Raises a `DatasetNotFoundError` if an external dataset is gone.
     """
     own = state_in("")
-    others = {own.scope.uuid_of(name): state_in(place) for name, place in view.elsewhere.items()}
+    others = {own.scope.uuid_of(name): state_in(place) for name, place in view.external.items()}
     for uuid, state in others.items():
         if uuid not in state.datasets:
             raise DatasetNotFoundError(
                 Message(
-                    f"Cube {view.name} reads {uuid} from {state.store.url}, which has no such "
-                    "dataset any more. ",
+                    f"Cube {view.name} reads {uuid} from {state.store.url}, which no longer has "
+                    "this dataset. ",
                     Remedy("build_cube_again"),
                 )
             )

@@ -76,7 +76,7 @@ def _not_found(store: ObjectStore, name: str) -> Message | str:
     states = present_states(store)
     if any(state.scope.name == name for state in states):
         return Message(
-            f"{store.url} has no cube or table {name} any more: {name} was removed. Its files stay "
+            f"{store.url} no longer has a cube or table {name}: it was removed. Its files stay "
             "until a clean-up; ",
             Remedy("history_of_removed", name=name),
             " says when and by whom.",

@@ -42,7 +42,7 @@ def moment_of(
     """Give the version that an address or an `as of` clause names; None for the newest.
 
     `zone` is the session's time zone, for timestamps without one; empty if unknown. Raises a
-    `QueryError` if the clause is no literal of a date or time.
+    `QueryError` if the clause is not a literal of a date or time.
     """
     if version is not None:
         # Spark's clause takes a number or a string; a tag never looks like a number.

@@ -34,15 +34,15 @@ class ViewDocument:
     sql: str = ""  # empty for a cube
     cube: str = ""  # empty for a view
     datasets: tuple[str, ...] = ()  # ids of the datasets that the cube's table joins; empty for all
-    # id of a dataset stored elsewhere, for reading only -> schema or store address
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    # id of an external dataset, which is only read -> schema or store address
+    external: Mapping[str, str] = field(default_factory=dict)
     # column -> SQL type when the view was stored; empty for a cube, and if unknown
     columns: Mapping[str, str] = field(default_factory=dict)
     comments: Comments = field(default_factory=Comments)
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def __post_init__(self) -> None:
         check_size(len(self.sql), _LARGEST_TEXT, f"The text of view {self.name}")
@@ -76,7 +76,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
     try:
         document = read_checksummed(data, f"View {key}")
         if document["kind"] not in ("view", "cube"):
-            said = f"View {key} is of an unknown kind. "
+            said = f"View {key} has an unknown kind. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
         view = ViewDocument(
             name=str(document["name"]),
@@ -84,7 +84,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             sql=str(document["sql"]),
             cube=str(document["cube"]),
             datasets=tuple(document["datasets"]),
-            elsewhere=dict(document["elsewhere"]),
+            external=dict(document["external"]),
             columns=dict(document["columns"]),
             comments=comments_of(document["comments"]),
             owner=str(document["owner"]),

@@ -33,9 +33,9 @@ class Reason(Enum):
     """Why Spark has to carry out a change."""
 
     CLASS = "values of some classes have no exact equality"
-    CELL = "a cell is taken, and Spark says which"
-    CONSTRAINTS = "constraints are verified by Spark"
-    FILES = "rows of a partition are dealt to several files"
+    CELL = "a cell exists already, and Spark says which"
+    CONSTRAINTS = "Spark verifies constraints"
+    FILES = "rows of a partition go to several files"
     SIZE = "there are more rows than this process should read"
     TYPES = "Spark casts values as Arrow does not"
 

@@ -90,7 +90,7 @@ def extend_cube(
     if specification.seed_dataset in rows:
         raise ConsistencyError(
             f"{specification.seed_dataset} is the seed dataset of cube {specification.prefix}: "
-            "append to it, or build the cube anew. Nothing was written."
+            "append to it, or rebuild the cube. Nothing was written."
         )
     if not overwrite and (there := [item for item in rows if item in known]):
         raise ConsistencyError(
@@ -119,7 +119,7 @@ def delete_cells(
     staging: Staging,
     condition: Condition,
     datasets: Collection[str],
-    known: MetadataCache,
+    cache: MetadataCache,
 ) -> None:
     """Delete the rows of some datasets for which a condition is true.
 
@@ -136,7 +136,7 @@ def delete_cells(
                 "rows to delete are ambiguous. Name the datasets that have it. Nothing was deleted."
             )
     for name in datasets:
-        delete_rows(staging, state.scope.uuid_of(name), condition, known)
+        delete_rows(staging, state.scope.uuid_of(name), condition, cache)
 
 
 def choose_datasets(staging: Staging, condition: Condition) -> list[str]:
@@ -270,9 +270,8 @@ def _check_letter_case(state: State, rows: Mapping[str, Rows]) -> None:
     found = first_pair_alike([*_ids(state), *(name for name in rows if name not in _ids(state))])
     if found is not None:
         raise ConsistencyError(
-            f"Cube {state.scope.name}: letter case alone tells the datasets {found[0]} and "
-            f"{found[1]} apart, which SQL ignores. Give one of them another name. Nothing was "
-            "written."
+            f"Cube {state.scope.name}: the datasets {found[0]} and {found[1]} differ only in "
+            "letter case, which SQL ignores. Give one of them another name. Nothing was written."
         )
 
 

@@ -24,7 +24,7 @@ from ktk_engine.write.staging import Staging
 
 
 def merge_table(
-    staging: Staging, target: WriteRequest, rows: pa.Table, key: Sequence[str], known: MetadataCache
+    staging: Staging, target: WriteRequest, rows: pa.Table, key: Sequence[str], cache: MetadataCache
 ) -> None:
     """Replace the rows of an existing table with the new rows' keys, and add the others.
 
@@ -36,7 +36,7 @@ def merge_table(
     named, target = as_stored(rows, replace(target, mode="files"), state)
     assert isinstance(named, pa.Table)
     by = spelled_by(MergeBy(tuple(key)), target, named.column_names, state)
-    stage = start_stage(named, target, state, known.footers)
+    stage = start_stage(named, target, state, cache.footers)
     check_known(target, stage.base, by.unique_key)
     try:
         check_exact(stage.base.schema, by.unique_key)
@@ -48,7 +48,7 @@ def merge_table(
     _replace(staging, stage, Replacement(by.unique_key), stage.files(conditions), conditions)
 
 
-def delete_rows(staging: Staging, uuid: str, condition: Condition, known: MetadataCache) -> None:
+def delete_rows(staging: Staging, uuid: str, condition: Condition, cache: MetadataCache) -> None:
     """Delete the rows of a dataset for which a condition is true.
 
     Partition values, indexes and statistics choose the files to look at. Where partition columns
@@ -61,8 +61,8 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     if not files.num_rows:
         staging.looked_at(uuid, conditions)
         return
-    nothing = stored_schema(state.store, known.footers, base, files).empty_table()
-    stage = start_stage(nothing, WriteRequest.of(base), state, known.footers)
+    nothing = stored_schema(state.store, cache.footers, base, files).empty_table()
+    stage = start_stage(nothing, WriteRequest.of(base), state, cache.footers)
     _replace(staging, stage, Replacement(where=condition), files, conditions)
 
 

@@ -117,7 +117,7 @@ def open_other_store(url: str) -> ObjectStore:
     try:
         options = _options_for(url, kind) if kind else {}
     except _NoProfileError:
-        options = {}  # no project of ours: the environment remains
+        options = {}  # no project that uses ktk: the environment remains
     return _open(url, options)
 
 
@@ -195,7 +195,7 @@ def _schemas_and_lost(url: str, options: Mapping[str, Any] | None = None) -> lis
 
 
 def _is_schema(store: ObjectStore, folder: str = "") -> bool:
-    """Whether a folder holds a document, or more of ours than a lock and what a probe leaves."""
+    """Whether a folder has a document, or more of our files than a lock and what a probe leaves."""
     names = store.list_names(folder)
     ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
     return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)

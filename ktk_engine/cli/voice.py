@@ -13,7 +13,7 @@ COMMAND: Voice = {
     "undrop_dataset": "ktk undrop {name} {dataset}",
     "publish": "ktk publish {name}",
     "publish_dataset": "ktk publish {name} --dataset {dataset}",
-    "publish_iceberg": "ktk publish {name} --iceberg",
+    "publish_as": "ktk publish {name} --{format}",
     "stop_publishing": "ktk publish {name} --stop",
     "compact": "ktk compact {name}",
     "compact_dataset": "ktk compact {name} --dataset {dataset}",
@@ -30,7 +30,7 @@ COMMAND: Voice = {
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits.",
     "make_index": "ktk index {name} {words} builds it.",
-    "rebuild_together": "take them out first (`ktk drop`), and build them again afterwards.",
+    "rebuild_together": "drop them first (`ktk drop`), and build them again afterwards.",
     "create_index": "Use `ktk index`.",
     "rename_in_cube": "ktk rename {name} ... renames the cube.",
     "adopt": "ktk adopt {name}",
@@ -54,9 +54,9 @@ COMMAND: Voice = {
     "add_key": "Add it first.",
     "other_layout": "Build the dataset again with another layout.",
     "build_seed": "Build the seed dataset first.",
-    "unbreak": "change the rows so that they fit; or take these datasets out first (`ktk drop`), "
+    "unbreak": "change the rows so that they fit; or drop these datasets first (`ktk drop`), "
     "and build them again afterwards",
-    "take_owner_out": "take {owner} out: ktk drop {name} {owner}; else rename {column} in "
+    "take_owner_out": "drop {owner}: ktk drop {name} {owner}; otherwise rename {column} in "
     "{dataset}",
     "fill_null": "Filter these rows, or give them a value.",
 }

@@ -1,4 +1,4 @@
-"""What is known of rows that pass the predicate of another library, in conditions.
+"""What is known about rows that pass the predicate of another library, in conditions.
 
 A predicate is read from its leaves upwards. What is not understood, or has another meaning there,
 counts as true: then more files are opened, and the other library filters the rows.
@@ -36,7 +36,7 @@ _EXACT_IN_FLOAT = 1 << 53
 
 @dataclass(frozen=True)
 class Implied:
-    """What a predicate says of rows.
+    """What a predicate says about rows.
 
     Attributes:
         true: holds for every row for which the predicate is true.
@@ -58,7 +58,7 @@ class Implied:
 
 UNKNOWN = Implied(TrueCondition(), TrueCondition())
 NULL = Implied(FalseCondition(), FalseCondition())
-"""Of a predicate that is unknown for every row."""
+"""Implied by a predicate that is unknown for every row."""
 
 
 def all_of(items: Iterable[Implied]) -> Implied:
@@ -109,7 +109,7 @@ def listed(column: str, t: pa.DataType, values: pa.Array, nulls_match: bool) -> 
         column: the column.
         t: its type.
         values: the list, of any type.
-        nulls_match: whether a null in the list stands for a null in the column.
+        nulls_match: whether a null in the list matches a null in the column.
     """
     container = normalize(t)
     try:
@@ -155,7 +155,7 @@ def _python(container: pa.DataType, value: pa.Scalar) -> object:
     known: object = value.as_py()
     if pat.is_date(container) and isinstance(known, datetime):
         if known != datetime.combine(known.date(), time()):
-            raise ValueError(f"{known} is no day")
+            raise ValueError(f"{known} is not a day")
         return known.date()
     if pat.is_integer(container) and isinstance(known, float) and not math.isnan(known):
         if abs(known) >= _EXACT_IN_FLOAT:

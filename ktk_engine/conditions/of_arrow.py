@@ -41,7 +41,7 @@ _COMPARISONS: dict[str, Operator] = {
 
 @dataclass(frozen=True)
 class ReadExpression:
-    """What is known of an expression.
+    """What is known about an expression.
 
     Attributes:
         condition: what every row fulfils for which it is true.
@@ -61,7 +61,7 @@ class _Field:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a function of Arrow's."""
+    """A call of an Arrow function."""
 
     function: str
     arguments: tuple[_Node, ...]
@@ -79,7 +79,7 @@ def read_expression(expression: pc.Expression, schema: pa.Schema) -> ReadExpress
         schema: the columns.
 
     Returns:
-        What is known of it; all columns of `schema` if not even they can be read.
+        What is known about it; all columns of `schema` if not even they can be read.
     """
     try:
         _, (stored, *_) = expression.__reduce__()
@@ -176,7 +176,7 @@ def _node(kind: str, text: str, steps: Iterator[tuple[str, str]], batch: pa.Reco
             options = _options(batch.column(int(said))[0])
         else:
             arguments.append(_node(part, said, steps, batch))
-    raise ValueError("an expression of Arrow has no end")
+    raise ValueError("an Arrow expression has no end")
 
 
 def _options(options: pa.StructScalar) -> dict[str, Any]:

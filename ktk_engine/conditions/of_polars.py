@@ -62,7 +62,7 @@ def polars_condition(predicate: pl.Expr, schema: pa.Schema) -> Condition:
 
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
-    except (PolarsError, ValueError):  # a function of Python's, which has no such form
+    except (PolarsError, ValueError):  # a Python function, which has no such form
         return TrueCondition()
     return _Reading(schema).predicate(tree).true
 

@@ -38,7 +38,7 @@ def bind(
 ) -> str | BoundText | Condition | None:
     """Give a condition the values of its parameters; None as `parameters` means that it has none.
 
-    Raises a `ConditionError` if `parameters` is no dict, or the condition is no text.
+    Raises a `ConditionError` if `parameters` is not a dict, or the condition is not text.
     """
     if parameters is None:
         return where

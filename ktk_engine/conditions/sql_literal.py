@@ -94,7 +94,7 @@ def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str
     """Convert a SQL literal for a column, as `comparison` takes it.
 
     `session_zone` is for timestamps without a zone, on columns with one. Raises a `ConditionError`
-    for a text that is no date, time or timestamp, or of another class.
+    for a text that is not a date, time or timestamp, or of another class.
     """
     container = normalize(t)
     if isinstance(value, Instant):

@@ -23,8 +23,8 @@ def check_cube(
 ) -> None:
     """Check all datasets of a cube against its specification and each other.
 
-    Without a seed dataset the specification is None, and only what the datasets say of each other
-    is checked. Raises a `ConsistencyError` with a line per violation.
+    Without a seed dataset the specification is None, and only what the datasets say about each
+    other is checked. Raises a `ConsistencyError` with a line per violation.
     """
     problems: list[str] = []
     shared = _shared_columns(datasets, specification)

@@ -1,4 +1,4 @@
-"""What the rules of cubes need to know of a dataset, wherever it is stored."""
+"""What the rules of cubes need to know about a dataset, wherever it is stored."""
 
 from __future__ import annotations
 

@@ -37,5 +37,5 @@ def cube_value(metadata: Mapping[str, Any], key: str) -> Any:
 
 
 def is_cube_key(key: str) -> bool:
-    """Whether an entry of the user metadata is one of Kartothek's for cubes."""
+    """Whether an entry of the user metadata is one that Kartothek writes for cubes."""
     return key.startswith((_PREFIX, _OLD_PREFIX))

@@ -29,8 +29,8 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     if len(seeds) > 1:
         raise ConsistencyError(
             Message(
-                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and take "
-                "the others out: ",
+                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and drop "
+                "the others: ",
                 Remedy.on("drop", prefix, seeds[-1]),
             )
         )
@@ -104,7 +104,7 @@ def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence
         raise ConsistencyError(
             f"Seed dataset {seed} of cube {prefix}: its document names the dimension and partition "
             f"columns {', '.join(named)}, its schema (_common_metadata) lacks "
-            f"{', '.join(missing)}. Restore whichever of the two is damaged from a backup, or "
+            f"{', '.join(missing)}. Restore the damaged one of the two from a backup, or "
             "rebuild the dataset."
         )
 

@@ -26,7 +26,7 @@ def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
-    """Refuse metadata that is no mapping, has a reserved key, or a value unfit for JSON."""
+    """Refuse metadata that is not a mapping, has a reserved key, or a value unfit for JSON."""
     if not isinstance(metadata, Mapping):
         raise ConfigurationError(
             f"Dataset {dataset}: metadata must be a mapping, but is {metadata!r}. Nothing was "

@@ -34,7 +34,7 @@ from ktk_engine.types.type_class import class_name
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """One dataset; None stands for what is unknown, such as rows in files of another program."""
+    """One dataset; None means unknown, such as rows in files of another program."""
 
     id: str  # its name within the cube, or the table's name
     uuid: str
@@ -53,7 +53,7 @@ class DatasetDescription:
     columns: Mapping[str, str] | None = None
     comment: str = ""
     column_comments: Mapping[str, str] = field(default_factory=dict)
-    # what users and other programs note of it
+    # what users and other programs note about it
     metadata: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False  # Kartothek readers see this version
     # version in its Kartothek document; None without one that this library wrote
@@ -93,7 +93,7 @@ class CubeDescription:
 
 @dataclass(frozen=True)
 class Summary:
-    """A cube or table in the list of all; None stands for what is unknown."""
+    """A cube or table in the list of all; None means unknown."""
 
     name: str
     kind: str  # `cube` or `table`

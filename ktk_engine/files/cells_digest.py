@@ -26,14 +26,14 @@ class CellsDigest:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._parts: dict[str, dict[str, Any]] = {}
-        self._known = bool(names)
+        self._is_digestible = bool(names)
 
     def add(self, rows: pa.Table) -> None:
         """Add the next rows."""
-        for name in self._names if self._known else ():
+        for name in self._names if self._is_digestible else ():
             pieces = _pieces(rows[name])
             if pieces is None:
-                self._known = False
+                self._is_digestible = False
                 return
             hashes = self._parts.setdefault(name, {part: hashlib.sha256() for part in pieces})
             for part, piece in pieces.items():
@@ -41,7 +41,7 @@ class CellsDigest:
 
     def digest(self) -> bytes | None:
         """The first 16 bytes of a SHA-256 of names, types and values; None if there is none."""
-        if not self._known or not self._parts:
+        if not self._is_digestible or not self._parts:
             return None
         whole = hashlib.sha256()
         for name in self._names:

@@ -12,7 +12,7 @@ from ktk_engine.format.file_digest import FileDigest, shorten
 class DigestingSink:
     """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`."""
 
-    # The file's owner closes it. Arrow reads this before each write and takes any exception for a
+    # The file's owner closes it. Arrow reads this before each write, and an exception counts as
     # yes: a property here would swallow a Ctrl-C.
     closed = False
 

@@ -2,7 +2,7 @@
 
 Needs only pyarrow and the store, so that it can be shipped to a cluster. One pass over the rows
 writes the files and gathers statistics, index values, and rows that break a rule. These are rows of
-the report, since a worker's traceback is no message for users. See docs/design/writing.md, Writing
+the report, since a worker's traceback does not help users. See docs/design/writing.md, Writing
 files.
 """
 
@@ -64,7 +64,7 @@ def write_files(
         writer.end_files()
         writer.close_indices()
     except StoreError as error:
-        # A Spark traceback is no message for users.
+        # Spark's traceback does not help users.
         writer.reports.add({"kind": FAILURE, "payload": error.message.to_json().encode()})
     except pa.ArrowNotImplementedError as error:
         found = f"Arrow {pa.__version__} cannot write a column: {error}"
@@ -329,7 +329,7 @@ class _TaskWriter:
 
 
 def _invalid(column: pa.Array) -> str:
-    """What Arrow says of values that break its own rules, such as texts that are not UTF-8."""
+    """What Arrow says about values that break its own rules, such as texts that are not UTF-8."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:

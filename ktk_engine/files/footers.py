@@ -41,7 +41,7 @@ _MOST_VERIFIED = 200_000  # keys
 
 @dataclass(frozen=True)
 class Footer:
-    """What a data file says of itself."""
+    """What a data file says about itself."""
 
     rows: int
     bytes: int
@@ -54,7 +54,7 @@ class Footer:
     unusual: str = ""  # what only Arrow's reader may understand; empty if nothing
 
 
-def _footers() -> ReadCache[str, Footer]:
+def _new_footers() -> ReadCache[str, Footer]:
     return ReadCache(_LARGEST, lambda footer: 1 + len(footer.bounds))
 
 
@@ -66,7 +66,7 @@ class VerifiedTails:
     lock: a file that two of them verify at the same time is verified twice.
     """
 
-    _known: set[str] = field(default_factory=set)
+    _verified: set[str] = field(default_factory=set)
 
     def verify(
         self, store: ObjectStore, keys: Sequence[str], digests: Sequence[FileDigest | None]
@@ -78,15 +78,15 @@ class VerifiedTails:
         wanted = [
             (key, digest)
             for key, digest in zip(keys, digests, strict=True)
-            if digest is not None and key not in self._known
+            if digest is not None and key not in self._verified
         ]
         if not wanted:
             return
         with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
             list(pool.map(partial(_verify, store), *zip(*wanted, strict=True)))
-        if len(self._known) > _MOST_VERIFIED:
-            self._known.clear()
-        self._known.update(key for key, _ in wanted)
+        if len(self._verified) > _MOST_VERIFIED:
+            self._verified.clear()
+        self._verified.update(key for key, _ in wanted)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class FooterCache:
     """Footers by key of the data file; shared by all queries and threads of a store object."""
 
     verified: VerifiedTails = field(default_factory=VerifiedTails)
-    _known: ReadCache[str, Footer] = field(default_factory=_footers)
+    _footers: ReadCache[str, Footer] = field(default_factory=_new_footers)
 
     def read(
         self,
@@ -107,12 +107,12 @@ class FooterCache:
         `progress` gets the number of footers read, and the total. Raises a `FormatError` if a file
         is damaged, and an `ObjectNotFoundError` if it is missing.
         """
-        found = {key: self._known.known(key) for key in keys}
+        found = {key: self._footers.cached(key) for key in keys}
         missing = [key for key, footer in found.items() if footer is None]
         if missing:
             with ThreadPoolExecutor(min(_THREADS, len(missing))) as pool:
                 read = pool.map(
-                    lambda key: self._known.get(key, lambda: _read_footer(store, key)), missing
+                    lambda key: self._footers.get(key, lambda: _read_footer(store, key)), missing
                 )
                 for done, (key, one) in enumerate(zip(missing, read, strict=True), 1):
                     found[key] = one

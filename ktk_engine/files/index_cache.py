@@ -82,7 +82,7 @@ class IndexCache:
     ) -> tuple[int, ...]:
         """The row groups to read: all of them if they are known or more than half may matter."""
         everything = tuple(range(len(footer.rows)))
-        if self._parts.known((key, everything)) is not None:
+        if self._parts.cached((key, everything)) is not None:
             return everything
         groups = _that_may_match(footer, column, condition)
         return everything if 2 * len(groups) > len(everything) else groups

@@ -38,7 +38,7 @@ class IndexHits:
 
 
 def look_up(
-    store: ObjectStore, snapshot: Snapshot, name: str, condition: Condition, known: IndexCache
+    store: ObjectStore, snapshot: Snapshot, name: str, condition: Condition, cache: IndexCache
 ) -> IndexHits:
     """Look a condition up in the index on its column; reads only what can matter.
 
@@ -47,9 +47,9 @@ def look_up(
     """
     if name in snapshot.index_segments:
         t = normalize(snapshot.schema.field(name).type)
-        return _in_segments(store, snapshot.index_segments[name], name, t, condition, known)
+        return _in_segments(store, snapshot.index_segments[name], name, t, condition, cache)
     key = snapshot.indices[name]
-    index = known.read(store, key, name, condition, snapshot.index_digests.get(key))
+    index = cache.read(store, key, name, condition, snapshot.index_digests.get(key))
     lists = index[PARTITION_COLUMN].filter(_fulfilled(condition, name, index))
     labels = pc.unique(pc.list_flatten(lists).combine_chunks())
     return IndexHits("label", labels, pc.unique(folders_of(labels)))
@@ -61,7 +61,7 @@ def _in_segments(
     name: str,
     t: pa.DataType,
     condition: Condition,
-    known: IndexCache,
+    cache: IndexCache,
 ) -> IndexHits:
     low, high = bounds_table(segments, name, t)
     rows = pa.array([item.pairs for item in segments], pa.int64())
@@ -69,7 +69,7 @@ def _in_segments(
     may = may_match(condition, low, high, unknown, rows).to_pylist()
 
     def ask(segment: IndexSegment) -> tuple[pa.Array, pa.Array]:
-        pairs = known.read_segment(store, segment, name, condition)
+        pairs = cache.read_segment(store, segment, name, condition)
         pairs = pairs.filter(_fulfilled(condition, name, pairs))
         numbers = pc.add(pc.unique(pairs[FILE]), segment.first)
         folders = pc.unique(pairs[FOLDER].cast(pa.string()))

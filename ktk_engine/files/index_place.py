@@ -147,10 +147,10 @@ def pairs_of_index(
         pairs = flatten_index(get_index(store, index.key, index.digest, groups))
         check_same_class(pairs[VALUE].type, t)
         at = pc.index_in(pairs["label"].cast(pa.string()), value_set=known).combine_chunks()
-        is_known = pc.is_valid(at)  # Kartothek's indexes may name files that are gone
-        at = at.filter(is_known)
+        is_there = pc.is_valid(at)  # Kartothek's indexes may name files that are gone
+        at = at.filter(is_there)
         named = pa.DictionaryArray.from_arrays(at, known if labels is None else labels)
-        yield pairs[VALUE].filter(is_known), numbers.take(at), named
+        yield pairs[VALUE].filter(is_there), numbers.take(at), named
 
 
 def pairs_of_report(values: pa.ChunkedArray, labels: pa.DictionaryArray, files: pa.Table) -> Pairs:

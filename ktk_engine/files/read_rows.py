@@ -105,5 +105,5 @@ def misfit(store: ObjectStore, key: str, column: str, reason: Exception) -> Data
     said = str(reason).rstrip(".")
     return DataError(
         f"Column `{column}` of the file {store.shown(key)} of {store.url} has a value that does "
-        f"not fit: {said}. Leave the column out, or write the file anew with values that fit."
+        f"not fit: {said}. Leave the column out, or rewrite the file with values that fit."
     )

@@ -205,7 +205,7 @@ def _key(keys: pa.RecordBatch, at: int) -> _Key:
             found.append((1, 0))
         elif pat.is_temporal(value.type):  # Python's own times have another range
             found.append((0, value.value))
-        elif pat.is_string(value.type):  # has the order of its bytes, also if they are no text
+        elif pat.is_string(value.type):  # has the order of its bytes, even if it is not text
             found.append((0, value.as_buffer().to_pybytes()))
         else:
             found.append((0, value.as_py()))

@@ -1,4 +1,4 @@
-"""JSON documents of ours with their own digest, so that a flipped bit is noticed.
+"""Our JSON documents with their own digest, so that a flipped bit is noticed.
 
 The digest is the first key and covers the bytes after it.
 """

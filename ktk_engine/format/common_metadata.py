@@ -138,7 +138,7 @@ def _shown(schema: pa.Schema) -> Iterator[pa.Field]:
 
 
 def _pandas_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """What the pandas metadata says of each field; raises a ValueError if it is damaged."""
+    """What the pandas metadata says about each field; raises a ValueError if it is damaged."""
     metadata = (schema.metadata or {}).get(_PANDAS_KEY)
     content = parse_json(metadata, "the pandas metadata") if metadata is not None else {}
     columns = content.get("columns", []) if isinstance(content, dict) else []

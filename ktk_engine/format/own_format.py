@@ -11,7 +11,7 @@ from typing import Any
 from ktk_engine.errors import UnsupportedFormatError
 from ktk_engine.messages import Message, Remedy
 
-FORMAT = 7  # those below were written before the first release
+FORMAT = 8  # those below were written before the first release
 _KNOWN: frozenset[str] = frozenset()  # what documents may need
 
 
@@ -42,7 +42,7 @@ def check_format(document: Mapping[str, Any], what: str) -> None:
     if unknown := sorted({str(need) for need in document["needs"]} - _KNOWN):
         raise UnsupportedFormatError(
             Message(
-                f"{what} needs what this version does not know: {', '.join(unknown)}. ",
+                f"{what} needs features that this version does not know: {', '.join(unknown)}. ",
                 Remedy("upgrade"),
             )
         )

@@ -53,7 +53,7 @@ def render_json(content: object, **options: Any) -> bytes:
     try:
         _check_characters(data, content)
     except UnicodeEncodeError as error:
-        raise FormatError(f"What is to be stored has no character there: {error}") from error
+        raise FormatError(f"The text to store has an invalid character: {error}") from error
     return data
 
 

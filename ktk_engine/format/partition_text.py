@@ -75,7 +75,7 @@ def partition_values(texts: Texts, t: pa.DataType) -> pa.Array:
 
     Reads what Kartothek and others write: `true` and `false` in any case, dates with a time of
     midnight, `T` between date and time, any number of fraction digits. Raises a `FormatError` that
-    names a text which is not a value of the class, also if it has nanoseconds (decision 7).
+    names a text which is not a value of the class, or has nanoseconds (decision 7).
     """
     container = _value_type(t)
     if isinstance(texts, pa.ChunkedArray):

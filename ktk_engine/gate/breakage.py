@@ -23,7 +23,7 @@ def broken_enrichments(
 ) -> dict[str, tuple[str, ...]]:
     """Find the enrichments that do not fit a new seed dataset, with the reasons.
 
-    `before` is the current seed dataset. Payload that two datasets have is no reason, since
+    `before` is the current seed dataset. Payload that two datasets have is not a reason, since
     removing the enrichment would lose it.
     """
     keys = () if before is None else before.partition_keys
@@ -38,15 +38,15 @@ def breakage_text(
     cube: str,
     broken: Mapping[str, tuple[str, ...]],
     full_refresh: bool,
-    elsewhere: Collection[str] = (),
+    external: Collection[str] = (),
 ) -> Message:
     """Say which enrichments break, and what to do.
 
-    Datasets `elsewhere` are in other stores and stay as they are.
+    Datasets in `external` are in other stores and stay as they are.
     """
     lines: list[object] = [f"This breaks {counted(len(broken), 'enrichment')} of cube {cube}:"]
     lines += [Message(f"- {n}: ", joined("; ", reasons), ".") for n, reasons in broken.items()]
-    if deferred := [name for name in broken if name in elsewhere]:
+    if deferred := [name for name in broken if name in external]:
         fix = Remedy("unbreak_elsewhere", names=", ".join(deferred))
         return Message(joined("\n", [*lines, fix]), " Nothing was written.")
     fix = Remedy("unbreak_in_full_refresh" if full_refresh else "unbreak")

@@ -87,14 +87,14 @@ def validate_write(
     """Check a model's schema against its declaration, dataset, cube and roles; runs no Spark job.
 
     `datasets` are those of the scope that bind the write, by id: by default all of the state. In a
-    full refresh only the others do, and a plain table only if it keeps rows. Datasets elsewhere
+    full refresh only the others do, and a plain table only if it keeps rows. External datasets
     bind, and never leave the cube. Raises a `TypeClassError` with all findings, a
     `ConfigurationError` if a configured column is missing, or a `ConsistencyError` if the cube's
     datasets would not fit together.
     """
     check_configured(target, model)
     datasets = state.snapshots_by_id() if datasets is None else datasets
-    datasets = {**target.elsewhere, **datasets}
+    datasets = {**target.external, **datasets}
     _check_one_seed(target, datasets)
     checked = _check(target, model, datasets)
     if checked.findings:
@@ -165,7 +165,7 @@ class _Checked:
 def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapshot]) -> _Checked:
     """Check the columns by themselves, and then with the cube's other datasets."""
     own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
-    full_refresh, elsewhere = target.full_refresh, target.elsewhere
+    full_refresh, external = target.full_refresh, target.external
     shared = _shared_columns(target, others)
     fields = [
         item.schema.field(place)
@@ -179,7 +179,7 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     if not columns.storable:
         return _Checked(model, committed, tuple(findings))
     broken = _broken(target, model, others, own)
-    may_leave = target.cascade and full_refresh and not elsewhere.keys() & broken
+    may_leave = target.cascade and full_refresh and not external.keys() & broken
     leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
     fix = _owner_fix(target)
@@ -191,7 +191,7 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
     text = None
     if broken and not leaving:
-        text = breakage_text(target.cube, broken, full_refresh, elsewhere)
+        text = breakage_text(target.cube, broken, full_refresh, external)
     return _Checked(model, committed, tuple(findings), text, leaving, notes)
 
 
@@ -333,7 +333,7 @@ def _owner_fix(
     def fix(owner: str, column: str) -> Remedy:
         names = {"name": target.cube, "owner": owner, "dataset": dataset, "column": column}
         builder = built_by.get(owner)
-        if owner in target.elsewhere:
+        if owner in target.external:
             return Remedy("move_column_from_elsewhere", select=builder or owner, **names)
         if builder is None:
             return Remedy("take_owner_out", **names)

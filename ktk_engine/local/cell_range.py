@@ -19,8 +19,8 @@ from ktk_engine.conditions.condition import (
     conjunction,
 )
 
-# Values of the leading columns, without null and NaN. It stands for the smallest cell that starts
-# with them.
+# Values of the leading columns, without null and NaN. It is compared as the smallest cell that
+# starts with them.
 Cell: TypeAlias = tuple[pa.Scalar, ...]
 
 

@@ -1,4 +1,4 @@
-"""Claims on the names of cubes and tables, which letter case alone must not tell apart.
+"""Claims on the names of cubes and tables, which must differ in more than letter case.
 
 Each has a log of its own, so the commits of two do not meet. See
 docs/design/files-and-commits.md, Names.
@@ -30,9 +30,9 @@ def claim_name(head: State, commit_id: str) -> None:
         other = LogScope(kind, name)
         if name != scope.name and other.name_key == scope.name_key and _is_taken(head, other):
             raise ConsistencyError(
-                f"{scope.name} and {name} of {store.url}: letter case alone tells the names apart, "
-                "which SQL ignores. Nothing was committed. Give one of them another name. If there "
-                f"is no {name}, its writer is at work, or was killed within a day."
+                f"{scope.name} and {name} of {store.url}: the names differ only in letter case, "
+                "which SQL ignores. Nothing was committed. Give one of them another name. If "
+                f"there is no {name}, its writer is at work, or was killed within a day."
             )
         with suppress(TokenMismatchError):
             # Also for an own claim: another writer must not take it over by an old token.
@@ -40,7 +40,7 @@ def claim_name(head: State, commit_id: str) -> None:
 
 
 def _is_taken(head: State, scope: LogScope) -> bool:
-    """Whether a scope exists or comes to be; a writer that ends in between has committed."""
+    """Whether a scope exists or is being made; a writer that ends in between has committed."""
     store = head.store
     comes = any(intent.is_alive(store.now()) for intent in read_intents(store, scope))
     return comes or bool(resolve(store, scope).datasets)

@@ -82,7 +82,7 @@ class Publisher(Protocol):
     """
 
     def __call__(self, done: Committed) -> Committed:
-        """Publish; a failure is a warning, since the commit stands."""
+        """Publish; a failure is a warning, since the commit remains."""
 
 
 def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Committed:
@@ -111,11 +111,11 @@ def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Com
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
-            staged.known.update(known)
+            staged.snapshot_cache.update(known)
         if _put_entry(head, entry, change_set.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, change_set))
-            head.known.update(known)
+            head.snapshot_cache.update(known)
             removed = _removed(head, change_set, snapshots)
             done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
             return publish(done) if publish else done
@@ -246,7 +246,7 @@ def _rebased(
 
 
 def _keeping(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """Keep what later versions of this library say of a dataset."""
+    """Keep what later versions of this library say about a dataset."""
     if before is None or not before.others:
         return after
     return replace(after, others={**before.others, **after.others})
@@ -259,7 +259,7 @@ def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
     columns = ", ".join(f"{name} ({why})" for name, why in before.left_out.items())
     raise TypeClassError(
         f"Dataset {change.uuid} has columns that are left out here: {columns}. It can be read, and "
-        "built anew as a whole, but its rows cannot be changed: those columns would be lost. "
+        "rebuilt as a whole, but its rows cannot be changed: those columns would be lost. "
         "Nothing was committed."
     )
 
@@ -323,7 +323,7 @@ def _pending_removals(head: State, change_set: ChangeSet) -> dict[str, str]:
 
 
 def _removed(head: State, change_set: ChangeSet, after: Mapping[str, Snapshot]) -> frozenset[str]:
-    """Datasets that were removed, also if they exist again, or that lose a published form."""
+    """Datasets that were removed, even if they exist again, or that lose a published form."""
     own = {change.uuid for change in change_set.changes if change.rebase is None}
     ended = {
         uuid

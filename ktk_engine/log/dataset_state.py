@@ -132,7 +132,7 @@ def _unreadable(
 ) -> DatasetState:
     """The state of a dataset whose document is damaged or of an unknown form, and stays as it is.
 
-    The advice to write a document anew is given only for a damaged one that the log knows: nothing
+    The advice to rewrite a document is given only for a damaged one that the log knows: nothing
     else may destroy a document.
     """
     entry = entries.get(uuid)
@@ -146,9 +146,9 @@ def _unreadable(
         return DatasetState(uuid, entry, None, sha256, problem=problem, unsupported=True)
     said = f"{where} is damaged: {error}. {known}Restore the file from a backup, or "
     if entry is None:
-        problem = Message(f"{said}write it anew with the program that wrote it")
+        problem = Message(f"{said}write it again with the program that wrote it")
     else:
-        problem = Message(f"{said}write it anew: ", _renewal(scope, uuid, entries))
+        problem = Message(f"{said}write it again: ", _renewal(scope, uuid, entries))
     return DatasetState(uuid, entry, None, sha256, problem=problem)
 
 
@@ -178,7 +178,7 @@ def without_document(
     problem = Message(
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
         f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was not "
-        "meant, write it anew: ",
+        "meant, write it again: ",
         _renewal(scope, uuid, entries),
         ". If it was: ",
         Remedy.on("drop", *cube_and_dataset(uuid)),

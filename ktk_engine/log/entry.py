@@ -36,7 +36,7 @@ DatasetRole = Literal["seed", "enrichment", "table"]
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """Where a dataset stands after a commit, whether that commit changed it or not."""
+    """What a dataset is after a commit, whether that commit changed it or not."""
 
     snapshot: str  # key of its snapshot
     version: int  # of the entry that changed it last
@@ -45,8 +45,8 @@ class DatasetEntry:
     rows: int | None  # stored rows; None if unknown (files of other writers)
     files: int
     bytes: int | None  # of the data files; None if unknown
-    # Of a seed dataset: the version that last changed the cube's specification, which every
-    # published document repeats.
+    # The version that last changed the cube's specification, which every published document
+    # repeats; only for a seed dataset.
     specified: int = 0
     # SHA-256 of another program's document that this commit took over, else empty
     adopted: str = ""
@@ -55,7 +55,7 @@ class DatasetEntry:
     project: str = ""  # the dbt project that ran `node`
     snapshot_sha256: str = ""
     segments: int = 0  # of its files and of its indexes
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of it
+    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def as_json(self) -> dict[str, Any]:
         """Its form in an entry's document."""
@@ -108,7 +108,7 @@ class LogEntry:
     history: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, int] = field(default_factory=dict)  # versions that no clean-up takes
     tagged: tuple[str, ...] = ()  # tags that this commit set or took back
-    others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say of the scope
+    others: Mapping[str, Any] = field(default_factory=dict)  # from later versions of this library
 
     @property
     def operation(self) -> str:

@@ -127,7 +127,7 @@ def _end(
         store.delete([scope.intent_key(write.commit)])
     except Exception as error:
         _LOGGER.warning(
-            "What is left of commit %s of %s is left to the clean-up: %s",
+            "The traces of commit %s of %s are left to the clean-up: %s",
             write.commit,
             scope,
             error,

@@ -1,4 +1,4 @@
-"""What is known of a write's commit, which alone decides whether its files may be deleted."""
+"""What is known about a write's commit, which alone decides whether its files may be deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ktk_engine.log.scope import new_commit_id
 
 
 class CommitStatus(Enum):
-    """What is known of a write's commit."""
+    """What is known about a write's commit."""
 
     # No put of its entry was started, or another entry is known to have the slot.
     NOT_COMMITTED = "not committed"

@@ -19,12 +19,12 @@ class StagedLogs(OverlayStore):
     """Holds log entries, snapshots and views of staged commits in memory.
 
     From the first entry of a scope on, the scope is seen as it was then, whatever others commit.
-    `StagedStore` knows what was committed, and what becomes of it.
+    `StagedStore` knows what was committed, and what happens to it.
     """
 
     def __init__(self, beneath: ObjectStore) -> None:
         super().__init__(beneath, self._is_of_a_commit)
-        self.known: dict[str, Snapshot] = {}
+        self.snapshot_cache: dict[str, Snapshot] = {}
         self._is_open, self._is_over = True, False
 
     @property
@@ -39,7 +39,7 @@ class StagedLogs(OverlayStore):
         return int(first.partition(".")[0]) if first else 0
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """See `ObjectStore.put_if_absent`; a staged entry hides later ones of others."""
+        """See `ObjectStore.put_if_absent`; a staged entry hides later ones of other writers."""
         is_entry = key.startswith(f"{FOLDER}/") and key.split("/")[3:4] == ["log"]
         if not is_entry:
             super().put_if_absent(key, data)
@@ -55,7 +55,7 @@ class StagedLogs(OverlayStore):
         """Stop holding objects back, and forget them; `is_over` also refuses new entries."""
         with self._lock:
             self._is_open, self._is_over = False, is_over
-            self.known.clear()
+            self.snapshot_cache.clear()
             self.forget()
 
     def _is_of_a_commit(self, key: str) -> bool:

@@ -57,10 +57,12 @@ class State:
     # Datasets removed from the log whose documents still have to vanish, the seed dataset first.
     unpublished_removals: tuple[str, ...] = ()
     # Snapshots by key, which never change, so that a later `resolve` may keep them.
-    known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    snapshot_cache: MutableMapping[str, Snapshot] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     # Datasets in other stores, by uuid, with their scopes there. Such a state is only read; see
     # `joined_with`.
-    elsewhere: Mapping[str, State] = field(default_factory=dict)
+    external: Mapping[str, State] = field(default_factory=dict)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _loading: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
@@ -70,8 +72,8 @@ class State:
         Raises a `DatasetNotFoundError`, a `ForeignWriterError` or `UnsupportedFormatError` if what
         it holds is unknown here, and a `VersionGoneError` if a clean-up has removed it since.
         """
-        if uuid in self.elsewhere:
-            return self.elsewhere[uuid].snapshot(uuid)
+        if uuid in self.external:
+            return self.external[uuid].snapshot(uuid)
         state = self.dataset(uuid)
         with self._loading:  # a cube object may be shared by threads
             if uuid not in self._snapshots:
@@ -80,7 +82,7 @@ class State:
             return self._snapshots[uuid]
 
     def dataset(self, uuid: str) -> DatasetState:
-        """What the scope knows of a readable dataset.
+        """What the scope knows about a readable dataset.
 
         Raises a `DatasetNotFoundError` if there is none, and a `ForeignWriterError` if it is not
         readable.
@@ -137,7 +139,7 @@ class State:
         the entry is staged.
         """
         foreign = any(i.foreign or i.document or i.problem for i in self.datasets.values())
-        if self.elsewhere or self.store.is_staged or foreign:
+        if self.external or self.store.is_staged or foreign:
             return None
         if self.unpublished_removals or entry.removed:
             return None
@@ -175,12 +177,12 @@ class State:
             self,
             store=JoinedStore(self.store, {uuid: item.store for uuid, item in others.items()}),
             datasets=dict(sorted({**self.datasets, **found}.items())),
-            elsewhere=dict(others),
+            external=dict(others),
         )
 
     def holding(self, uuid: str) -> State:
         """The scope of the store that holds a dataset: mostly this one."""
-        return self.elsewhere.get(uuid, self)
+        return self.external.get(uuid, self)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -194,7 +196,7 @@ class State:
         except (CommitConflictError, CommitStateUnknownError, VersionGoneError):
             raise
         except Exception as error:
-            found = ((item, item._cleaned_by()) for item in (self, *self.elsewhere.values()))
+            found = ((item, item._cleaned_by()) for item in (self, *self.external.values()))
             state, cleaned = next(((item, by) for item, by in found if by), (self, 0))
             if not cleaned:
                 raise
@@ -214,7 +216,7 @@ class State:
         A version's data files never go before its snapshots do, unless another version needs those.
         So all files of loaded snapshots count.
         """
-        own = (item for uuid, item in self.datasets.items() if uuid not in self.elsewhere)
+        own = (item for uuid, item in self.datasets.items() if uuid not in self.external)
         entries = [item.entry for item in own if item.entry]
         needed = frozenset(entry.snapshot for entry in entries)
         loaded = list(self._snapshots.values())
@@ -243,21 +245,21 @@ class State:
         for a newer format.
         """
         key = entry.snapshot
-        if key not in self.known:
-            self.known[key] = self._read(key, entry.snapshot_sha256)
-        return self.known[key]
+        if key not in self.snapshot_cache:
+            self.snapshot_cache[key] = self._read(key, entry.snapshot_sha256)
+        return self.snapshot_cache[key]
 
     def _read_ahead(self, uuids: Collection[str]) -> None:
         """Load the unknown snapshots of some datasets, from a remote store in parallel."""
-        unread = [uuid for uuid in uuids if uuid not in {**self._snapshots, **self.elsewhere}]
+        unread = [uuid for uuid in uuids if uuid not in {**self._snapshots, **self.external}]
         entries = [self.datasets[uuid].entry for uuid in unread]
         digests = {item.snapshot: item.snapshot_sha256 for item in entries if item is not None}
-        missing = [key for key in digests if key not in self.known]
+        missing = [key for key in digests if key not in self.snapshot_cache]
         if not self.store.is_remote or len(missing) < 2:
             return
         with suppress(KtkError):  # reading that one raises the error
             found = ask_all(self.store, lambda key: self._read(key, digests[key]), missing)
-            self.known.update(zip(missing, found, strict=True))
+            self.snapshot_cache.update(zip(missing, found, strict=True))
 
     def _load(self, state: DatasetState) -> Snapshot:
         if state.entry is None or (state.foreign and not state.same_files):
@@ -269,11 +271,11 @@ class State:
         return stored
 
     def _read(self, key: str, sha256: str) -> Snapshot:
-        """Load a snapshot without reading again the segments that it shares with known ones."""
+        """Load a snapshot without reading again the segments that it shares with cached ones."""
         segments: dict[str, FileTable] = {}
-        for snapshot in self.known.values():
+        for snapshot in self.snapshot_cache.values():
             if isinstance(snapshot.file_table, SegmentedFiles):
-                segments |= snapshot.file_table.reader.known
+                segments |= snapshot.file_table.reader.tables
         return read_snapshot(self.store, key, sha256, segments)
 
     def _with_publishing(self, found: Snapshot, entry: DatasetEntry) -> Snapshot:
@@ -328,7 +330,9 @@ def _staged_head(store: StagedLogs, scope: LogScope, since: int) -> State:
     """What the commits of a staged run have made of a scope; they publish no documents."""
     head, sha256 = read_entry(store, scope, logged_versions(store, scope, since)[-1])
     datasets = {uuid: DatasetState(uuid, entry, None) for uuid, entry in head.datasets.items()}
-    return State(store, scope, head.version, head, sha256, datasets, known=store.known)
+    return State(
+        store, scope, head.version, head, sha256, datasets, snapshot_cache=store.snapshot_cache
+    )
 
 
 def _documents(store: ObjectStore, scope: LogScope) -> list[str]:

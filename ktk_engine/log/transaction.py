@@ -63,7 +63,7 @@ class ScopeTransaction:
 
     @property
     def status(self) -> CommitStatus:
-        """What is known of the commit."""
+        """What is known about the commit."""
         return self._pending.status
 
     @property
@@ -94,7 +94,7 @@ class ScopeTransaction:
             self._opened.enter_context(intent)
 
     def looked_at(self, uuid: str, may_hold: MayHold | None = None) -> None:
-        """Let the commit depend on rows of a dataset, also where the verb leaves them alone.
+        """Let the commit depend on rows of a dataset, even where the verb leaves them alone.
 
         Files that come or go meanwhile are a conflict if they may hold such a row; with None, all
         are. A dataset that the transaction itself has made has nothing to compare.

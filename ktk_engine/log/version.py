@@ -45,7 +45,7 @@ def state_at(
         raise VersionGoneError(_cleaned(state, version))
     return State(
         state.store, state.scope, version, entry, sha256, dict(sorted(found.items())),
-        known=state.known,
+        snapshot_cache=state.snapshot_cache,
     )  # fmt: skip
 
 
@@ -67,14 +67,14 @@ def parse_moment(version: int | str | None, timestamp: date | str | None) -> dat
             raise ValueError("neither a moment nor text")
     except ValueError as error:
         raise QueryError(
-            f"The timestamp {timestamp!r} is no date or time in ISO 8601, for instance "
+            f"The timestamp {timestamp!r} is not a date or time in ISO 8601, for instance "
             "2026-11-01 or 2026-11-01T09:30:00+01:00."
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def check_tag(name: str) -> str:
-    """Return a valid tag; raises a `ConfigurationError` if it is no name or reads as a number."""
+    """Return a valid tag; raises a `ConfigurationError` if it is not valid or reads as a number."""
     if not isinstance(name, str) or not _TAG.fullmatch(name):
         raise ConfigurationError(
             f"{name!r} cannot be a tag: it has 1 to 100 letters, digits, `.`, `_` and `-` of "
@@ -155,7 +155,7 @@ def _version_at(state: State, timestamp: datetime | None) -> int:
         if versions:
             first, _ = read_entry(state.store, state.scope, versions[0])
             since = f"its first commit was at {first.time.isoformat()}"
-        what = f"{state.scope} of {state.store.url} has no version of {timestamp.isoformat()}"
+        what = f"{state.scope} of {state.store.url} has no version at {timestamp.isoformat()}"
         raise VersionGoneError(f"{what}: {since}.")
     return versions[at - 1]
 

@@ -62,7 +62,7 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
 
 
 def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
-    """Compare what other readers see of a dataset of ours with what is committed."""
+    """Compare what other readers see of our dataset with what is committed."""
     item, store = state.datasets[uuid], state.store
     if item.entry is None or not item.is_as_committed:
         return
@@ -87,7 +87,7 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
         yield Problem(dataset, key, "", committed, there, behind)
         return
     if found > wanted:
-        reason = "it is of a version that the log does not have. Restore both from a backup"
+        reason = "it has a version that the log lacks. Restore both from a backup"
         yield Problem(dataset, key, "", committed, f"version {found}", reason)
         return
     try:

@@ -53,7 +53,7 @@ class Compacted:
     bytes: int  # of the new files
     warning: str = ""  # why old readers may not see it yet
     indices: tuple[str, ...] = ()  # columns whose segments were merged
-    scattered: bool = False  # the list of files was written anew
+    scattered: bool = False  # the list of files was rewritten
 
     def __str__(self) -> str:
         if not self.files_before:

@@ -33,7 +33,7 @@ class CompactedIndices:
     alive: npt.NDArray[np.bool_]  # for each number, whether its file was there
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        """Replace segments; a column whose index was built anew meanwhile stays as it is.
+        """Replace segments; a column whose index was rebuilt meanwhile stays as it is.
 
         Raises a `CommitConflictError` if the dataset was removed.
         """

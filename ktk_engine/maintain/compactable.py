@@ -1,4 +1,4 @@
-"""Finds the files of a dataset that are worth compacting; opens none of ours."""
+"""Finds the files of a dataset that are worth compacting; opens none of our own files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Compaction:
     overlaid: int
     target_bytes: int  # of new files, about
     indices: tuple[str, ...] = ()  # columns whose segments are merged
-    # The list of files is written anew, in few segments sorted by partition.
+    # The list of files is rewritten, in few segments sorted by partition.
     scattered: bool = False
 
     @property

@@ -141,7 +141,7 @@ def run_copy(
 ) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 
-    Digests of data files and index segments are verified on the way. Index files are written anew,
+    Digests of data files and index segments are verified on the way. Index files are rewritten,
     since the copies have other names. Raises a `FormatError` for a damaged file, a
     `CommitConflictError` if another run changed the target meanwhile, and a `StoreError`; nothing
     is committed then.

@@ -236,7 +236,7 @@ def _present(base: Snapshot | None, names: Sequence[str]) -> Snapshot:
     lost = [n for n in names if n not in base.schema.names or n in base.partition_keys]
     if lost:
         raise CommitConflictError(
-            f"Dataset {base.uuid} was rebuilt meanwhile and cannot have an index on "
-            f"{', '.join(lost)} any more. Nothing was committed."
+            f"Dataset {base.uuid} was rebuilt meanwhile and can no longer have an index on "
+            f"{', '.join(lost)}. Nothing was committed."
         )
     return base

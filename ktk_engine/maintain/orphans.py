@@ -35,7 +35,7 @@ class Orphan:
         name, dataset = cube_and_dataset(self.uuid)
         kept = f"; under a new name, its builder keeps it by dataset={dataset!r}" if dataset else ""
         removal = Remedy.on("drop", name, dataset)
-        said = f"{self.uuid} (was built by {self.builder}{kept}; to take its rows out: "
+        said = f"{self.uuid} (was built by {self.builder}{kept}; to drop its rows: "
         return Message(said, removal, ")")
 
 

@@ -79,7 +79,7 @@ def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
         raise ConsistencyError(
             Message(
                 f"{name} has the tags {', '.join(tags)}, which name versions of its log; that "
-                "stays under the old name. Take them back first: ",
+                "stays under the old name. Delete the tags first: ",
                 Remedy("untag", name=name, tag=next(iter(tags))),
                 ". Nothing was written.",
             )

@@ -168,12 +168,12 @@ def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, S
 def _check_not_dropped(
     prefix: str, columns: Iterable[str], dropped: Collection[str], dimensions: Sequence[str]
 ) -> None:
-    """A row of fewer dimensions stands for many values of the others (decision 23)."""
+    """A row of fewer dimensions represents many values of the others (decision 23)."""
     lost = sorted(set(columns) & set(dropped))
     if lost:
         raise QueryError(
             f"A query of cube {prefix} with the dimensions {', '.join(dimensions)} cannot give "
-            f"{', '.join(lost)}: one row stands for many of its values. Add it to "
+            f"{', '.join(lost)}: one row represents many of its values. Add it to "
             "dimension_columns, or leave it out."
         )
 
@@ -198,7 +198,7 @@ def _check_projection(
 
 
 def checked_limit(limit: int | None) -> int | None:
-    """Refuse a limit that is no number of rows with a `QueryError`; None means all."""
+    """Refuse a limit that is not a number of rows with a `QueryError`; None means all."""
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0:
@@ -232,7 +232,7 @@ def deleting_condition(
 ) -> Condition:
     """Read the condition of rows to be deleted; see `row_condition`.
 
-    None is a `ConditionError`: a variable that happens to be None must not stand for all rows.
+    None is a `ConditionError`: a variable that happens to be None must not mean all rows.
     """
     if where is None:
         raise ConditionError(
@@ -246,7 +246,7 @@ def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str])
     """Check a list of distinct names, and spell them as the known ones.
 
     `of` and `what` name the owner (`cube nyc`) and the argument in messages. Raises a `QueryError`
-    if it is no list or repeats a name.
+    if it is not a list or repeats a name.
     """
     if isinstance(asked, str):
         raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")

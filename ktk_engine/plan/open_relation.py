@@ -24,7 +24,7 @@ def open_relation(
     name: str,
     version: int | str | None = None,
     timestamp: date | str | None = None,
-    known: MetadataCache | None = None,
+    cache: MetadataCache | None = None,
     specification: CubeSpecification | None = None,
     kind: Kind | None = None,
 ) -> LoadedCube | LoadedTable:
@@ -36,7 +36,7 @@ def open_relation(
     """
     moment = parse_moment(version, timestamp)
     past = moment is not None or version is not None
-    known = known or MetadataCache()
+    cache = cache or MetadataCache()
     for left in reversed(range(_ATTEMPTS)):
         state = state_at(find_scope(store, name, removed=past), version, moment)
         found: Kind = "cube" if state.scope.kind == "cube" else "table"
@@ -44,8 +44,8 @@ def open_relation(
             raise DatasetNotFoundError(f"{name} of {store.url} is a {found}, not a {kind}.")
         try:
             if found == "cube":
-                return load_cube(state, (), specification, known)
-            return LoadedTable(state, state.snapshot(name), known)
+                return load_cube(state, (), specification, cache)
+            return LoadedTable(state, state.snapshot(name), cache)
         except VersionGoneError:
             if not left:
                 raise

@@ -38,8 +38,8 @@ class LoadedCube:
     state: State  # the scope it was resolved from
     specification: CubeSpecification
     snapshots: dict[str, Snapshot]  # its datasets by id
-    # What other queries know of its files.
-    known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
+    # What other queries know about its files.
+    cache: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -63,7 +63,7 @@ class LoadedCube:
     def plan_resolved(self, query: ResolvedQuery) -> Plan:
         """Decide which files are read and how they are joined, for a query that is already checked.
 
-        Opens no data file of ours, and at most the footers of other programs' files, once.
+        Opens none of our data files, and at most the footers of other programs' files, once.
         """
         cube, planned = self.specification, list[DatasetPlan]()
         done: set[Condition] = set()
@@ -158,7 +158,7 @@ def _plan_dataset(
 ) -> DatasetPlan:
     snapshot, specification = cube.snapshots[name], cube.specification
     within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
-    pruned = prune(cube.state.store, snapshot, own, within, cube.known, among)
+    pruned = prune(cube.state.store, snapshot, own, within, cube.cache, among)
     on = (*within, *(c for c in specification.dimension_columns if c in snapshot.columns))
     needed = {*query.needed, *on}
     return DatasetPlan(
@@ -201,7 +201,7 @@ def load_cube(
     state: State,
     datasets: Collection[str] = (),
     specification: CubeSpecification | None = None,
-    known: MetadataCache | None = None,
+    cache: MetadataCache | None = None,
 ) -> LoadedCube:
     """Load the snapshots of a cube, of all datasets unless some are named.
 
@@ -217,9 +217,9 @@ def load_cube(
     wanted = set(datasets) or set(uuids)
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
     found = specification or (discover_cube(name, snapshots) if datasets else state.cube)
-    if state.elsewhere or any(state.datasets[uuids[key]].foreign for key in snapshots):
+    if state.external or any(state.datasets[uuids[key]].foreign for key in snapshots):
         check_readable(name, snapshots, found)
-    return LoadedCube(state, found, snapshots, known or MetadataCache())
+    return LoadedCube(state, found, snapshots, cache or MetadataCache())
 
 
 def listed_datasets(loaded: LoadedCube, datasets: Collection[str]) -> list[str]:

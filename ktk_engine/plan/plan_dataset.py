@@ -39,12 +39,12 @@ def plan_rows(
     version: int,
     names: Sequence[str],
     conditions: Sequence[Condition],
-    known: MetadataCache,
+    cache: MetadataCache,
 ) -> Plan:
     """Plan to read some columns of the rows that fulfil all conditions; see `plan_dataset`."""
     own = [condition for condition in conditions if condition.columns]
     within = _within(snapshot)
-    pruned = prune(store, snapshot, own, within, known)
+    pruned = prune(store, snapshot, own, within, cache)
     read = pruned.snapshot
     overlaid = within is not None and is_overlaid(read, pruned.kept, within)
     item = _dataset_plan(read, read.opened(pruned.kept), names, conjunction(own), overlaid)

@@ -29,8 +29,8 @@ class LoadedTable:
 
     state: State  # the scope it was resolved from
     snapshot: Snapshot
-    # What other queries know of its files.
-    known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
+    # What other queries know about its files.
+    cache: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -57,5 +57,5 @@ class LoadedTable:
         condition = row_condition(f"Table {name}", query.where, self.schema)
         conditions = conjuncts(condition)
         store, version = self.state.store, self.state.version
-        plan = plan_rows(store, self.snapshot, version, names, conditions, self.known)
+        plan = plan_rows(store, self.snapshot, version, names, conditions, self.cache)
         return replace(plan, limit=checked_limit(query.limit))

@@ -52,19 +52,19 @@ def prune(
     snapshot: Snapshot,
     conditions: Sequence[Condition],
     overlay_columns: Sequence[str] | None,
-    known: MetadataCache,
+    cache: MetadataCache,
     among: Sequence[pa.Table] = (),
 ) -> Pruned:
     """Drop the files in which no row can fulfil all conditions; the others stay in order.
 
     `overlay_columns` are the partition columns within which a later file may replace cells; None
     means that cells are never replaced. A file that replaces cells of a kept file is kept, or the
-    replaced rows would come back (decision 2). `among` has files of joined datasets: files in no
-    partition of theirs may be left out.
+    replaced rows would come back (decision 2). `among` has files of joined datasets: files outside
+    their partitions may be left out.
     """
     total = total_step(snapshot)
     together = set(snapshot.partition_keys if overlay_columns is None else overlay_columns)
-    hits, reason = _index_hits(store, snapshot, conditions, known)
+    hits, reason = _index_hits(store, snapshot, conditions, cache)
     partitions = _partition_reason(snapshot, conditions)
     snapshot = snapshot.narrowed([item for item in conditions if item.columns <= together])
     narrowed = [snapshot]  # what cannot matter is not read
@@ -85,7 +85,7 @@ def prune(
     for item in hits:
         matching = pc.and_(matching, item.among(snapshot))
     steps.append(prune_step("index", counted.filter(matching), reason).plus(by_others))
-    matching = _by_statistics(store, snapshot, conditions, matching, known)
+    matching = _by_statistics(store, snapshot, conditions, matching, cache)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
     left = counted.filter(matching)
@@ -126,7 +126,7 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
 
 
 def _index_hits(
-    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: MetadataCache
+    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], cache: MetadataCache
 ) -> tuple[list[IndexHits], str]:
     """Ask the secondary indexes which files hold values that fulfil conditions, each by itself."""
     hits: list[IndexHits] = []
@@ -142,7 +142,7 @@ def _index_hits(
         if name not in snapshot.with_index or not null_rejecting(condition, names):
             missing.add(name)
             continue
-        hits.append(look_up(store, snapshot, name, condition, known.indices))
+        hits.append(look_up(store, snapshot, name, condition, cache.indices))
     reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
     return hits, reason
 
@@ -165,7 +165,7 @@ def _by_statistics(
     snapshot: Snapshot,
     conditions: Sequence[Condition],
     matching: pa.BooleanArray,
-    known: MetadataCache,
+    cache: MetadataCache,
 ) -> pa.BooleanArray:
     """Decide by smallest and largest values which files cannot hold a matching row."""
     keys = set(snapshot.partition_keys)
@@ -180,7 +180,7 @@ def _by_statistics(
     if pc.any(others).as_py():
         files = snapshot.opened(others)
         may = _may_match(
-            snapshot, _with_footers(store, snapshot, files, conditions, known), conditions
+            snapshot, _with_footers(store, snapshot, files, conditions, cache), conditions
         )
         matching = pc.replace_with_mask(matching, others, may)
     return matching
@@ -231,10 +231,10 @@ def _with_footers(
     snapshot: Snapshot,
     files: pa.Table,
     conditions: Sequence[Condition],
-    known: MetadataCache,
+    cache: MetadataCache,
 ) -> pa.Table:
     """Files with rows and statistics from their footers."""
-    footers = known.footers.read(store, files["key"].to_pylist())
+    footers = cache.footers.read(store, files["key"].to_pylist())
     names = frozenset[str]().union(*(c.columns for c in conditions)) - set(snapshot.partition_keys)
     statistics = statistics_of(footers, sorted(names), snapshot.schema)
     plain = files.select([name for name in files.column_names if name.startswith("partition.")])

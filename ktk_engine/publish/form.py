@@ -43,7 +43,7 @@ class Wanted:
     # a clean-up is about to delete them
     expired_keys: Collection[str] = field(default=(), repr=False)
     # snapshots by key, which need not be read again
-    known: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
+    snapshot_cache: Mapping[str, Snapshot] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, state: State, uuid: str, expired_keys: Collection[str] = ()) -> Wanted:
@@ -51,7 +51,9 @@ class Wanted:
         entry = state.datasets[uuid].entry
         assert entry is not None
         now = state.store.now()
-        return cls(state.store, state.snapshot(uuid), entry, now, expired_keys, state.known)
+        return cls(
+            state.store, state.snapshot(uuid), entry, now, expired_keys, state.snapshot_cache
+        )
 
     @property
     def mark(self) -> tuple[int, str]:
@@ -68,13 +70,13 @@ class NextVersion(Protocol):
 
     @property
     def note(self) -> str:
-        """What people should know of the change, when it is made; empty if nothing."""
+        """What people should know about the change, when it is made; empty if nothing."""
 
     def put(self) -> None:
         """Write the version, which makes it visible; raises an `ObjectExistsError` if it exists."""
 
     def follows(self) -> bool:
-        """Whether the version before is still there: another writer may have begun anew."""
+        """Whether the version before is still there: another writer may have started again."""
 
     def take_back(self) -> None:
         """Delete the version, as it does not follow."""
@@ -89,7 +91,6 @@ class Form(Protocol):
     name: str  # in configurations
     title: str  # in messages
     record: str  # what is written next to the files, and follows the log
-    remedy: str  # kind of the remedy that publishes in it
 
     def folder(self, uuid: str) -> str:
         """Key of the folder with a dataset's record."""
@@ -120,6 +121,9 @@ class Form(Protocol):
 
         Empty if it finds nothing, or if none is installed.
         """
+
+    def owns(self, uuid: str, key: str) -> bool:
+        """Whether a file in a dataset's folder belongs to its record, not to its data."""
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """Delete a record; returns whether there was one.

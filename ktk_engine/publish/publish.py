@@ -65,12 +65,14 @@ class Behind:
 def publish(done: Committed) -> Committed:
     """Bring the published forms of a scope up to a commit, or to a later one.
 
-    A failure, even a bug, becomes a warning, never an error: the commit stands, and the next writer
-    publishes it.
+    A failure, even a bug, becomes a warning, never an error: the commit remains, and the next
+    writer publishes it.
     """
     store, scope = done.head.store, done.head.scope
     expired_keys = done.entry.deleted
-    behind, state = _publish(store, scope, done.state, done.head.known, done.removed, expired_keys)
+    behind, state = _publish(
+        store, scope, done.state, done.head.snapshot_cache, done.removed, expired_keys
+    )
     return replace(done, warning=behind.warning, state=state)
 
 
@@ -83,16 +85,16 @@ def _publish(
     store: ObjectStore,
     scope: LogScope,
     state: State | None,
-    known: Mapping[str, Snapshot] | None,
+    snapshots: Mapping[str, Snapshot] | None,
     removed: Collection[str],
     expired_keys: Collection[str],
 ) -> tuple[Behind, State | None]:
     """Publish all forms; returns which are behind, and the published scope if it is known.
 
-    Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
-    reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
+    Kartothek's documents of enrichments come first and that of the seed dataset last, so that an
+    old reader never meets a seed whose enrichments it cannot see. Removed datasets vanish in the
     opposite order. A cube without a seed dataset publishes nothing, and what another program wrote
-    since stays. `known` are the snapshots of datasets whose forms may be behind, by key; None means
+    since stays. `snapshots` are those of datasets whose forms may be behind, by key; None means
     all.
     """
     if store.is_staged:
@@ -101,9 +103,9 @@ def _publish(
     others: list[str] = []
     with _as_warning(scope, documents, "not published for Kartothek readers yet"):
         state = state or resolve(store, scope)
-        state.known.update(known or {})
+        state.snapshot_cache.update(snapshots or {})
         state = _publish_removals(drop_forms(state, removed))
-        state.known.update(known or {})
+        state.snapshot_cache.update(snapshots or {})
         for uuid in _order(state):
             if not _declines_documents(state):  # the published state may be newer
                 state = _publish_dataset(state, uuid)
@@ -113,7 +115,7 @@ def _publish(
             names = ", ".join(troubled)
             documents.append(f"committed; another program changed {names}, which stay as they are")
     if state is not None:
-        if known is None:
+        if snapshots is None:
             with _as_warning(scope, others, "perhaps not published in other formats"):
                 state.snapshots_except(
                     [
@@ -129,7 +131,7 @@ def _publish(
 
 @contextmanager
 def _as_warning(scope: LogScope, warnings: list[str], how: str) -> Iterator[None]:
-    """Log what fails in a block and add it to the warnings: the commit stands."""
+    """Log what fails in a block and add it to the warnings: the commit remains."""
     try:
         yield
     except KtkError as error:
@@ -277,7 +279,7 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
     wanted = _Wanted(uuid, version, common_metadata_key(uuid, table), schema, rendered)
     data = _replace_document(state, wanted, anew)
     if data is None:
-        newest = replace(resolve(state.store, state.scope), known=state.known)
+        newest = replace(resolve(state.store, state.scope), snapshot_cache=state.snapshot_cache)
         if _declines_documents(newest):
             return newest
         return _publish_dataset(newest, uuid, anew=True)

@@ -123,7 +123,7 @@ def stop_publishing(
     gone = frozenset(form.name for form in ended)
     changed = [uuid for uuid in uuids if state.snapshot(uuid).published_as & gone]
     if changed:
-        said = f"publish as {titles_of(formats)} no more"
+        said = f"stop publishing as {titles_of(formats)}"
         rebases = dict.fromkeys(changed, _rebase(store, ended=gone))
         _commit(state, rebases, {"reason": said, **(history or {})})
     with _after_commit(name, changed):
@@ -156,7 +156,7 @@ def check_publishing(
             Message(
                 f"{name} is not published as {titles_of(formats)}. To publish it, and every "
                 "commit from now on: ",
-                Remedy(asked[-1].remedy, name=name),
+                Remedy("publish_as", name=name, format=asked[-1].name),
             )
         )
     return [_checked(state, uuid, form) for uuid, form in found]
@@ -207,7 +207,9 @@ def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
         if name not in FORMATS:
             hint = did_you_mean(name, FORMATS)
             known = ", ".join(FORMATS)
-            raise ConfigurationError(f"{name!r} is no format to publish in.{hint} Known: {known}.")
+            raise ConfigurationError(
+                f"{name!r} is not a format to publish in.{hint} Known: {known}."
+            )
     return names
 
 
@@ -280,7 +282,7 @@ def _rebase(
 
 
 def _after_commit(name: str, changed: Collection[str]) -> AbstractContextManager[None]:
-    """Let errors say what stands, if anything was to change; publishing is safe to repeat."""
+    """Let errors say what was committed, if anything was; publishing is safe to repeat."""
     return after_commit(name, "Run it again to finish.") if changed else nullcontext()
 
 

@@ -54,7 +54,7 @@ def publish_documents(
             raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
         return replace(base, properties={**base.properties, WITHOUT_DOCUMENTS: not wanted})
 
-    reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
+    reason = "publish for Kartothek" if wanted else "stop publishing for Kartothek"
     operation = f"{reason}: {name}"
     with ScopeTransaction(state, operation, history or {}, unchecked, publish) as changing:
         for uuid in changed:

@@ -66,7 +66,7 @@ def _what_stands(publications: Sequence[ScopeTransaction]) -> str:
     names = ", ".join(str(item.base.scope) for item in found)
     if found and len(found) == len(made):
         return f" All cubes and tables of the staged run are committed and stay so: {names}."
-    return f" Of the staged run, only this is committed: {names}." if found else ""
+    return f" Only this part of the staged run is committed: {names}." if found else ""
 
 
 def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None:

@@ -29,6 +29,11 @@ def forms_of(snapshot: Snapshot) -> list[Form]:
     return [form for form in FORMS if form.name in snapshot.published_as]
 
 
+def owned_by_form(uuid: str, key: str) -> bool:
+    """Whether a file in a dataset's folder belongs to what is published of it, not to its data."""
+    return any(form.owns(uuid, key) for form in FORMS)
+
+
 def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
     """Bring the published forms of a scope up to its head; returns a warning, empty if all are.
 
@@ -55,7 +60,7 @@ def _known_forms(state: State) -> Iterator[tuple[str, Form]]:
     for uuid, item in state.datasets.items():
         if item.entry is None or not item.is_as_committed:
             continue
-        snapshot = state.known.get(item.entry.snapshot)
+        snapshot = state.snapshot_cache.get(item.entry.snapshot)
         for form in forms_of(snapshot) if snapshot is not None else ():
             yield uuid, form
 
@@ -74,7 +79,7 @@ def drop_forms(state: State, removed: Collection[str] = ()) -> State:
                 found.add(uuid)
     if not found:
         return state
-    newest = replace(resolve(state.store, state.scope), known=state.known)
+    newest = replace(resolve(state.store, state.scope), snapshot_cache=state.snapshot_cache)
     for uuid in found & set(newest.datasets):
         newest.snapshot(uuid)
     return newest
@@ -92,7 +97,7 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
         present = form.read(state.store, uuid)
         # A head that is resolved after the record was read is never older than the record.
         if attempt or present.broken or present.published > _version(state, uuid):
-            state = replace(resolve(state.store, state.scope), known=state.known)
+            state = replace(resolve(state.store, state.scope), snapshot_cache=state.snapshot_cache)
             if not _is_published(form, state, uuid):
                 return -1  # removed meanwhile, or stopped
         item = state.datasets[uuid]
@@ -127,7 +132,7 @@ def _version(state: State, uuid: str) -> int:
 
 
 def _follows(state: State, uuid: str, wanted: NextVersion, present: Present) -> bool:
-    """Whether a version that was put belongs to the record, which may have begun anew.
+    """Whether a version that was put belongs to the record, which may have been started again.
 
     After a record that cannot be read, it does while it is of the newest version.
     """

@@ -1,4 +1,4 @@
-"""What is known of a dataset's files, for forms that publish these files: types, sizes, counts.
+"""What is known about a dataset's files, for forms that publish these files: types, sizes, counts.
 
 Files are published as they are. So a column has the type that its files have, not the container of
 its class. See docs/design/files-and-commits.md, Published forms.
@@ -178,8 +178,8 @@ def refuse_large(snapshot: Snapshot, name: str, stored: Iterable[pa.DataType]) -
             )
         if top is not None and top >= limit:
             raise Inexpressible(
-                f"it holds {top}, and some readers take unsigned numbers from {limit} on for "
-                "negative ones. Store the column as bigint or uint64"
+                f"it holds {top}, and some readers read unsigned numbers from {limit} on as "
+                "negative. Store the column as bigint or uint64"
             )
 
 

@@ -50,7 +50,7 @@ class CubeReport:
 def make_report(
     store: ObjectStore, name: str, queries: Sequence[str] = (), orphans: Sequence[Orphan] = ()
 ) -> CubeReport:
-    """Collect the contents of a report without opening data files of ours.
+    """Collect the contents of a report without opening our data files.
 
     `queries` are conditions whose funnels are shown, such as `dest = 'SFO'`, and `orphans` are
     datasets that no model builds any more. Raises a `ConsistencyError` if the cube has no seed
@@ -86,11 +86,11 @@ def make_report(
 
 def _plan(state: State, snapshots: Mapping[str, Snapshot], query: str) -> Plan | str:
     """The plan of a condition, for the datasets whose columns it has."""
-    known = MetadataCache()
+    cache = MetadataCache()
     try:
         if state.scope.kind != "cube":
             (snapshot,) = snapshots.values()
-            return LoadedTable(state, snapshot, known).plan(where=query)
-        return load_cube(state, (), None, known).plan(where=query)
+            return LoadedTable(state, snapshot, cache).plan(where=query)
+        return load_cube(state, (), None, cache).plan(where=query)
     except KtkError as error:
         return error.message

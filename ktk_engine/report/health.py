@@ -75,7 +75,7 @@ def _segments(state: State) -> Iterator[Remark]:
 def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:
     for orphan in orphans:
         if orphan.uuid in state.datasets:
-            what = f"nothing in the project builds it any more; {orphan.builder} did"
+            what = f"nothing in the project builds it; {orphan.builder} did"
             fix = Remedy.on("drop", *cube_and_dataset(orphan.uuid))
             yield Remark(state.scope.dataset_id(orphan.uuid), what, fix)
 

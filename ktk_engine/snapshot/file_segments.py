@@ -44,14 +44,14 @@ class SegmentReader:
 
     store: ObjectStore
     # what was read or written, by key; segments never change
-    known: MutableMapping[str, FileTable] = field(default_factory=dict)
+    tables: MutableMapping[str, FileTable] = field(default_factory=dict)
 
     def read(self, key: str, sha256: str, files: int) -> FileTable:
         """A segment's verified rows.
 
         Raises an `ObjectNotFoundError` if it is missing, and a `FormatError` if it is damaged.
         """
-        if (found := self.known.get(key)) is not None:
+        if (found := self.tables.get(key)) is not None:
             return found
         try:
             data = self.store.get(key)
@@ -69,7 +69,7 @@ class SegmentReader:
             raise FormatError(
                 f"{key} of {self.store.url}, a part of a snapshot, is damaged: {error}. {_RESTORE}"
             ) from error
-        return self.known.setdefault(key, stored)
+        return self.tables.setdefault(key, stored)
 
 
 _RESTORE = "Restore the file from a backup of the store, or rebuild the dataset."
@@ -191,8 +191,8 @@ class SegmentedFiles(EncodedFiles):
 
     def parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of all files, in no order; what is read for that is not kept."""
-        known = dict(self.reader.known)  # copied at once: other threads may add to it
-        reader = SegmentReader(self.reader.store, WeakValueDictionary(known))
+        tables = dict(self.reader.tables)  # copied at once: other threads may add to it
+        reader = SegmentReader(self.reader.store, WeakValueDictionary(tables))
         files = SegmentedFiles(self.listed, self._schema, reader)
         count = self.listed.num_rows
         for start in range(0, count, AT_ONCE):

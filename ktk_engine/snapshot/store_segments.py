@@ -88,7 +88,7 @@ def store_segments(
             new[written[-1]] = part
     table = pa.concat_tables(listed).sort_by("first")
     for name in table["key"].to_pylist():
-        if name not in new and (read := files.reader.known.get(name)) is not None:
+        if name not in new and (read := files.reader.tables.get(name)) is not None:
             new[name] = read
     return SegmentedFiles(table, files.schema, SegmentReader(store, new)), written
 

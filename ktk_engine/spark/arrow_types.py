@@ -135,13 +135,13 @@ def _arrow_type(spark: st.DataType) -> pa.DataType:
 
 
 def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
-    """A placeholder for a type that Arrow does not know, or would take for another one."""
+    """A placeholder for a type that Arrow does not know, or confuses with another one."""
     from pyspark.errors import PySparkTypeError
 
     name = spark.simpleString()
     if isinstance(spark, st.UserDefinedType):
         problem = "only the program that made it knows what its values mean"
-        return TypeWithoutClass(name, problem, "take numbers, texts, arrays or structs out of {}")
+        return TypeWithoutClass(name, problem, "get numbers, strings, arrays or structs from {}")
     if isinstance(spark, st.StringType) and " collate " in name:
         problem = "files hold its letters, and not by which rule they are compared"
         return TypeWithoutClass(name, problem, "cast({} as string)")

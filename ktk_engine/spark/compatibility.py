@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Settings that earlier versions do not know and might take for a user's own.
+# Settings that earlier versions do not know and might treat as a user's own.
 _SINCE: Mapping[str, tuple[int, int]] = {
     "spark.sql.timeType.enabled": (4, 1),
     "spark.python.unix.domain.socket.dir": (4, 1),

@@ -124,7 +124,7 @@ class KtkDataSource(datasource.DataSource):
 
 
 class KtkReader(datasource.DataSourceReader):
-    """Plans and reads one use of a relation; workers get a copy, without what is known of it."""
+    """Plans and reads one use of a relation; workers get a copy, without what is known about it."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ DECIDING = re.compile(
     r"(?<![\w.])spark\.sql\.(?:(?:ansi|parser|legacy)\.[\w.-]+|caseSensitive|session\.timeZone|"
     r"storeAssignmentPolicy|timestampType|preserveCharVarcharTypeInfo)(?![\w.])"
 )
-# Of these, those that change neither names and literals nor how two values compare.
+# Those of them that change neither names and literals nor how two values compare.
 _HARMLESS = re.compile(
     r"spark\.sql\.parser\.(?:manageParserCaches|parserDfaCacheFlush\w+)|"
     r"spark\.sql\.legacy\.(?:"
@@ -41,7 +41,7 @@ _WHOLE = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL
 # Spark replaces `${...}` in any text by a setting or an environment variable, and refuses numbers
 # of more than 38 digits.
 LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
-# Words behind which Spark takes a literal, and no other expression.
+# Words after which Spark accepts only a literal.
 _BEFORE_LITERALS = frozenset(
     {"ESCAPE", "COMMENT", "DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 )
@@ -133,8 +133,8 @@ class Dialect:
         is_fixed = word in _BEFORE_LITERALS or LEFT_TO_SPARK.search(sql, start, end)
         if is_fixed and not literal:
             raise ConfigurationError(
-                f"`{_ESCAPES}` leaves no literal for the text {text!r}, and only a literal may be "
-                f"behind {word}. Nothing was done. Use a session without it (`reset {_ESCAPES}`)."
+                f"`{_ESCAPES}` leaves no literal for the text {text!r}, and {word} needs a "
+                f"literal. Nothing was done. Use a session without it (`reset {_ESCAPES}`)."
             )
         return [(start, end, literal or f"cast(X'{text.encode().hex()}' as string)")]
 
@@ -164,9 +164,9 @@ class Dialect:
         if self.others:
             listed = ", ".join(f"`{key}`" for key in self.others)
             raise ConfigurationError(
-                f"{word} is read by this library, and {listed} may change what it means: it is "
-                "not known here how. Nothing was written. Unset what is not needed for this "
-                f"statement (`reset {self.others[0]}`)."
+                f"{word} is read by this library, which does not know how {listed} changes what it "
+                "means. Nothing was written. Unset what is not needed for this statement (`reset "
+                f"{self.others[0]}`)."
             )
 
 

@@ -30,7 +30,7 @@ _MORE_CLAUSES = ("LOCATION", "COMMENT", "TBLPROPERTIES", "DEFAULT", "WITH", "SOR
 
 @dataclass
 class _Table:
-    """What the reader knows of a table so far."""
+    """What the reader knows about a table so far."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     constraints: list[TableConstraint] = field(default_factory=list)

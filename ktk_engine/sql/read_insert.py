@@ -107,9 +107,9 @@ def _replaced(reader: Reader, found: dict[str, object]) -> None:
     if not reader.skip("REPLACE"):
         return
     if found["partition"]:
-        reader.refuse("PARTITION and REPLACE both say which rows give way: leave one out")
+        reader.refuse("PARTITION and REPLACE both name the rows to replace: leave one out")
     if found["overwrite"]:
-        reader.refuse("INSERT OVERWRITE takes the place of all rows: REPLACE goes with INSERT INTO")
+        reader.refuse("INSERT OVERWRITE replaces all rows: REPLACE goes with INSERT INTO")
     if reader.skip("WHERE"):
         found["replace_where"] = reader.expression(*_STARTS)
     elif reader.skip("USING"):

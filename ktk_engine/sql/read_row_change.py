@@ -163,7 +163,7 @@ def _assignments(reader: Reader, name: Name, alias: str, end: str) -> Mapping[st
     def assignment() -> tuple[str, str]:
         column = _column(reader, name, alias)
         if not reader.skip_any("=", "=="):
-            _refuse(f"`{column}` is no assignment")
+            _refuse(f"`{column}` is not an assignment")
         return column, _value(reader, end)
 
     found = [assignment()]

@@ -96,7 +96,7 @@ class Reader:
         self.expect("IDENTIFIER", "(")
         found = read_name(self.text())
         if found is None:
-            self.refuse("identifier(...) wants a name in quotes")
+            self.refuse("identifier(...) needs a name in quotes")
         self.expect(")")
         return found
 
@@ -143,7 +143,7 @@ class Reader:
         while self.is_next("text"):
             self.at += 1
         if start == self.at:
-            self.refuse(f"expected a text in quotes {self.where()}")
+            self.refuse(f"expected a string in quotes {self.where()}")
         return text_of(self.sql, self.tokens[start : self.at])
 
     def property(self) -> tuple[str, str]:

@@ -149,7 +149,7 @@ class _Scan:
                 self.at += self.word(1) == ","
 
     def plain(self, level: _Level) -> None:
-        """A part of a name that is no keyword."""
+        """A part of a name that is not a keyword."""
         if level.state is _State.QUERY:
             level.state = _State.ELSE
 

@@ -5,7 +5,7 @@ tests/spark/test_stored_views.py compares them with those of Spark: a new one ha
 
 from __future__ import annotations
 
-# They run code of Java, or open an address that stands in an argument, an option or a value: XML
+# They run code of Java, or open an address that an argument, an option or a value holds: XML
 # names its document type by one. No stored text calls them.
 _REFUSED = """
     from_avro from_protobuf from_xml java_method reflect schema_of_xml to_protobuf try_reflect

@@ -70,7 +70,7 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
         problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
         raise QueryError(
-            Message(f"{view} {problem}, which no stored view may. ", Remedy("no_view"))
+            Message(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
         )
     return statement
 
@@ -85,7 +85,7 @@ def stored_condition(sql: str) -> str:
         found = tokenize(read)
         if problem := _problem(Statement(read), found, True) or _problem_of_row(found):
             raise QueryError(
-                f"The condition `{shortened(sql)}` {problem}, which no stored condition may."
+                f"The condition `{shortened(sql)}` {problem}. A stored condition may not do that."
             )
     return text
 
@@ -166,7 +166,7 @@ def _with_names(text: str, tokens: Sequence[Token]) -> str:
 def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
     """What a text does that it may not, as a predicate; empty if there is nothing."""
     if not statement.is_query:
-        return "is no query"
+        return "is not a query"
     for reference in statement.references:
         name = ".".join(reference.parts)
         if SUBSTITUTION.search(name):
@@ -201,7 +201,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
         if name in REFUSED:
             return f"runs code or opens an address (`{name}`)"
         if token.word == "IDENTIFIER":
-            # It may stand for a whole name of a relation, and for no part of one.
+            # It may replace a whole name of a relation, but not a part of one.
             end = ends.get(token.start)
             if end is None or text[end:].lstrip()[:1] in (".", "("):
                 return "computes a name (`identifier`)"
@@ -246,13 +246,13 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
 
 
 def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
-    """Whether parentheses behind a word hold arguments, and are no other part of the grammar."""
+    """Whether parentheses behind a word hold arguments, not another part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
     if not is_name(token):
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX
-    # A name behind another one, or behind a value, is an alias with names of columns.
+    # A name after another one, or after a value, is an alias with names of columns.
     is_dotted = before.kind == "word" and at > 1 and words[at - 2] == "."
     if before.word in _BEFORE_ALIAS or before.kind in ("quoted", "text", "number") or is_dotted:
         return False

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from ktk_engine.errors import QueryError
 
-# Half of a surrogate pair, which is no character: Python's texts may have it, UTF-8 has not.
+# Half of a surrogate pair, which is not a character: Python's strings may have it, UTF-8 may not.
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 Kind = Literal["word", "quoted", "text", "number", "sign"]
@@ -89,7 +89,7 @@ def _end_of_comment(sql: str, at: int) -> int:
 
 
 def name_of(sql: str, token: Token) -> str:
-    """Give the name that a word or a quoted name stands for."""
+    """Give the name that a word or a quoted name means."""
     text = sql[token.start : token.end]
     return text[1:-1].replace("``", "`") if token.kind == "quoted" else text
 
@@ -107,7 +107,7 @@ def text_of(sql: str, tokens: Sequence[Token]) -> str:
 
 
 def text_of_literal(literal: str) -> str:
-    """Give the text of a string literal; raises a `QueryError` for what is no character."""
+    """Give the text of a string literal; a `QueryError` for an escape that is not a character."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote = literal[0]
@@ -116,7 +116,9 @@ def text_of_literal(literal: str) -> str:
         if HALF_CHARACTER.search(text):  # two halves are one character, as in Java
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except (OverflowError, ValueError) as error:
-        raise QueryError(f"The literal {literal[:100]!a} has what is no character.") from error
+        raise QueryError(
+            f"The literal {literal[:100]!a} has an escape that is not a character."
+        ) from error
     return text
 
 
@@ -168,7 +170,7 @@ def _is_joined(sql: str, token: Token) -> bool:
 
 
 def _doubled(tokens: Sequence[Token]) -> set[int]:
-    """Which parentheses are directly within others, around one expression that is no query."""
+    """Which parentheses are directly within others, around one expression that is not a query."""
     closed: dict[int, int] = {}
     opened: list[int] = []
     lists: set[int] = set()

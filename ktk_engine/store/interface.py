@@ -112,7 +112,7 @@ class ObjectStore(ABC):
             key: the object's key.
 
         Returns:
-            The content, and a token that stands for exactly this content.
+            The content, and a token for exactly this content.
 
         Raises:
             ObjectNotFoundError: there is no such object.

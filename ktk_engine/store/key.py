@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from ktk_engine.errors import InvalidKeyError
 
@@ -42,6 +43,14 @@ def validate_key(key: str) -> str:
     return key
 
 
+def folded(key: str) -> str:
+    """A key as file systems compare it that ignore letter case and forms of Unicode.
+
+    They list a folder under the spelling of who made it, which other keys may not share.
+    """
+    return key.lower() if key.isascii() else normalize("NFD", normalize("NFD", key).casefold())
+
+
 def join_key(*parts: str) -> str:
     """Join keys or segments with `/`; raises an `InvalidKeyError` if the result is invalid."""
     return validate_key("/".join(parts))
@@ -61,7 +70,7 @@ def inside(key: str, folder: str) -> str:
 def validate_uuid(uuid: str) -> str:
     r"""Return the uuid of a dataset unchanged if it matches `[a-zA-Z0-9+\-_]+`, as in Kartothek.
 
-    Raises an `InvalidKeyError` otherwise, also if it is too long for a file name.
+    Raises an `InvalidKeyError` otherwise, or if it is too long for a file name.
     """
     if not isinstance(uuid, str):
         raise InvalidKeyError(f"the name of a cube or dataset must be text, but is {uuid!r}")

@@ -84,12 +84,12 @@ class OverlayStore(ObjectStore):
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""
-        data = self._known(key)
+        data = self._held_back(key)
         return self.beneath.get(key) if data is None else data
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """See `ObjectStore.get_range`."""
-        data = self._known(key)
+        data = self._held_back(key)
         if data is None:
             return self.beneath.get_range(key, start, length)
         return data[start : start + length]
@@ -131,7 +131,7 @@ class OverlayStore(ObjectStore):
     def exists(self, key: str) -> bool:
         """See `ObjectStore.exists`."""
         try:
-            return self._known(key) is not None or self.beneath.exists(key)
+            return self._held_back(key) is not None or self.beneath.exists(key)
         except ObjectNotFoundError:
             return False
 
@@ -184,7 +184,7 @@ class OverlayStore(ObjectStore):
         self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
     ) -> pa.NativeFile:
         """See `ObjectStore.open_read`."""
-        data = self._known(key)
+        data = self._held_back(key)
         return self.beneath.open_read(key, size, ranges) if data is None else pa.BufferReader(data)
 
     def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
@@ -203,7 +203,7 @@ class OverlayStore(ObjectStore):
         """See `ObjectStore.list_unfinished`."""
         return self.beneath.list_unfinished(prefix)
 
-    def _known(self, key: str) -> bytes | None:
+    def _held_back(self, key: str) -> bytes | None:
         """The held-back content of an object, None without one.
 
         Raises an `ObjectNotFoundError` if it was deleted or cut here.

@@ -27,7 +27,7 @@ class ReadCache(Generic[K, V]):
         self._total = 0
         self._reading: dict[K, Future[V]] = {}
 
-    def known(self, key: K) -> V | None:
+    def cached(self, key: K) -> V | None:
         """Give a cached value, or None; reads nothing."""
         with self._lock:
             if key not in self._values:

@@ -95,7 +95,7 @@ def _quote_number(value: pa.Scalar) -> str:
         scale = max(value.type.scale, 0)
         text = format(Decimal(number), "f")
         return f"cast('{text}' as decimal({MAX_DECIMAL_PRECISION},{scale}))"
-    # The smallest bigint without its sign is no bigint.
+    # The smallest bigint without its sign is not a bigint.
     return f"cast('{number}' as bigint)" if number == -(1 << 63) else f"{number}L"
 
 

@@ -47,7 +47,7 @@ def alter(store: ObjectStore, uuid: str, wanted: Alteration, history: Mapping[st
 def _alter_columns(
     store: ObjectStore, uuid: str, wanted: Alteration, history: Mapping[str, str]
 ) -> None:
-    known = MetadataCache()
+    cache = MetadataCache()
 
     def run(state: State) -> None:
         changes = wanted.columns
@@ -55,7 +55,7 @@ def _alter_columns(
             changes = _of_existing(state.snapshot(uuid), changes)
         said = {"reason": str(changes), **history}
         with staged(state, f"alter {uuid}", said) as staging:
-            alter_columns(staging, uuid, changes, known)
+            alter_columns(staging, uuid, changes, cache)
 
     retry_on_conflict(store, scope_of(uuid), run)
 

@@ -13,7 +13,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.sql.commands import ChangeRows
 from ktk_engine.sql.row_change import RowChange
 from ktk_engine.sql.statement import Statement, read_statement
-from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.actor import statement_history
 from ktk_engine.write.retry import Source
 from ktk_engine.write.write_result import WriteResult
 

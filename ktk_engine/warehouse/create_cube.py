@@ -10,7 +10,7 @@ from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.warehouse.author import Author
+from ktk_engine.warehouse.actor import Actor
 from ktk_engine.warehouse.relations import Relations, kept_by_view, replace_view
 
 
@@ -19,7 +19,7 @@ def create_cube(
     schema: str,
     name: str,
     sql: str,
-    author: Author,
+    actor: Actor,
     deferred: Collection[tuple[str, str]] = (),
 ) -> ViewDocument:
     """Store a cube's virtual table from the comment that `cube_of` compiles to.
@@ -49,12 +49,12 @@ def create_cube(
         "cube",
         cube=prefix,
         datasets=tuple(split_uuid(uuid)[1] for uuid in uuids),
-        elsewhere={split_uuid(item.uuid)[1]: place for place, item in found if place},
-        **kept_by_view(store, name, author),
+        external={split_uuid(item.uuid)[1]: place for place, item in found if place},
+        **kept_by_view(store, name, actor),
     )
     # Raises if there is no seed dataset among them.
     load_cube(relations.cube_state(schema, view), view.datasets)
-    replace_view(store, view, author)
+    replace_view(store, view, actor)
     return view
 
 

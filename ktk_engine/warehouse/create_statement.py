@@ -19,7 +19,7 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.schema import check_storable
-from ktk_engine.warehouse.author import by_hand
+from ktk_engine.warehouse.actor import statement_actor
 from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.retry import Source
@@ -50,16 +50,16 @@ def create_table(
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
     target, columns = _target(command), _columns(command, session)
-    store, author = relations.warehouse.create_schema(schema), by_hand()
-    claim = author.dataset(target)
+    store, actor = relations.warehouse.create_schema(schema), statement_actor()
+    claim = actor.dataset(target)
     replaced = replaced_relations(store, claim)
-    target = replace(target, history=author.history, full_refresh=True)
+    target = replace(target, history=actor.history, full_refresh=True)
     if command.query:
         query = Source.query(session(), lambda: session().sql_in_default(command.query))
         build_from(store, query.depending_on(store, target.uuid), target)
     else:
         build(store, columns.empty_table(), target)
-    drop_replaced(store, claim, replaced, author.history)
+    drop_replaced(store, claim, replaced, actor.history)
 
 
 def _target(command: CreateTable) -> WriteRequest:
@@ -68,13 +68,13 @@ def _target(command: CreateTable) -> WriteRequest:
     if command.unsupported:
         raise ConfigurationError(
             f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
-            "are parquet files of this store, partitioned by columns. Nothing was done. Files of "
-            "others are read as a source."
+            "are parquet files of this store, partitioned by columns. Nothing was done. Read files "
+            "of other programs as a source."
         )
     if not (command.columns or command.query):
         raise ConfigurationError(
             f"{schema}.{name} has no columns: name them, or select them (`as select ...`). Nothing "
-            "was done. Files of others are read as a source."
+            "was done. Read files of other programs as a source."
         )
     check_user_metadata(name, command.properties)
     texts = {column.name: column.comment for column in command.columns if column.comment}
@@ -157,4 +157,4 @@ def create_view(
     found_columns = session().schema_of(read_statement(sql))
     check_view_columns(f"{schema}.{name}", found_columns.names)
     said = Comments(command.comment, command.column_comments)
-    relations.create_view(schema, name, sql, type_names(found_columns), by_hand(), said)
+    relations.create_view(schema, name, sql, type_names(found_columns), statement_actor(), said)

@@ -205,11 +205,11 @@ class CubeTest:
         store, view = self.relations.store_of(place), self._view
         if view is None:
             return [(store, (self._scope().dataset_id(relation.uuid),))]
-        if not view.elsewhere:
+        if not view.external:
             return [(store, view.datasets or None)]
-        own = [name for name in view.datasets if name not in view.elsewhere]
+        own = [name for name in view.datasets if name not in view.external]
         found: list[tuple[ObjectStore, Collection[str] | None]] = [(store, own)] if own else []
-        for name, there in view.elsewhere.items():
+        for name, there in view.external.items():
             where = self.relations.warehouse.trust.follow(place, view.name, there)
             found.append((self.relations.store_of(where), (name,)))
         return found

@@ -21,7 +21,7 @@ from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.actor import statement_history
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.retry import Source
 from ktk_engine.write.write_result import WriteResult

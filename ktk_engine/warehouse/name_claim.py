@@ -163,9 +163,9 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
             raise ConsistencyError(
                 Message(
                     f"{claim.who} would build {claim.what} as {new}, and there is "
-                    f"{_what(relation.uuid, relation.name)}, {known}: letter case alone tells them "
-                    "apart, which SQL ignores. Nothing was written. Spell it as that one, give it "
-                    "another name, or take the other out first: ",
+                    f"{_what(relation.uuid, relation.name)}, {known}: they differ only in letter "
+                    "case, which SQL ignores. Nothing was written. Spell it as that one, give it "
+                    "another name, or drop the other one first: ",
                     _removal(relation),
                 )
             )
@@ -227,15 +227,15 @@ def _taken(claim: NameClaim, relation: Relation, builder: DbtNode | None) -> Mes
     if claim.owner is None:
         return Message(
             f"The name {claim.name} is that of {_what(relation.uuid, relation.name)}, {by}: a "
-            "statement does not take its place. Nothing was written. Use another name, or take it "
-            "out first: ",
+            "statement does not replace it. Nothing was written. Use another name, or drop it "
+            "first: ",
             removal,
         )
     return Message(
         f"{claim.who} would build {claim.what} under the name {claim.name}, which is that of "
         f"{_what(relation.uuid, relation.name)}, {by}. Nothing was written. Give one of them ",
         other,
-        ", or take the other out first: ",
+        ", or drop the other one first: ",
         removal,
     )
 
@@ -254,7 +254,7 @@ def _leaving(claim: NameClaim, relation: Relation) -> Message:
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
         f"{claim.what}: {leaves}, with its rows. Nothing was written. ",
         Remedy("leave_or_stay", select=select),
-        " would take it out, and ",
+        " would drop it, and ",
         Remedy.on("undrop", cube, dataset),
         " would bring it back.",
     )

@@ -40,7 +40,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.types.identifier import Identifier, find_name
-from ktk_engine.warehouse.author import Author, user_name
+from ktk_engine.warehouse.actor import Actor, user_name
 from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 
 _NONE = Comments()
@@ -155,7 +155,7 @@ class Relations:
         name: str,
         sql: str,
         columns: Mapping[str, str],
-        author: Author,
+        actor: Actor,
         said: Comments = _NONE,
     ) -> Sequence[str]:
         """Store a query under a name, and say in clauses what it replaced.
@@ -169,14 +169,14 @@ class Relations:
         store = self.warehouse.create_schema(schema)
         if read_view(store, name) is not None:
             _refuse_circle(self, (schema, name), sql, frozenset())
-        kept = kept_by_view(store, name, author)
+        kept = kept_by_view(store, name, actor)
         known: Comments = kept["comments"]
         texts = {**known.columns, **said.columns}
         kept["comments"] = Comments(said.relation or known.relation, texts)
         view = ViewDocument(name, "view", sql=sql, columns=columns, **kept)
-        return replace_view(store, view, author)
+        return replace_view(store, view, actor)
 
-    def rename(self, schema: str, old: str, new: str, author: Author) -> None:
+    def rename(self, schema: str, old: str, new: str, actor: Actor) -> None:
         """Rename a view or a table, whose files are copied; see `rename`.
 
         Raises a `ConfigurationError` for a dataset of a cube, whose model names it, and a
@@ -196,12 +196,12 @@ class Relations:
                         Remedy("rename_in_cube", name=cube),
                     )
                 )
-            rename(store, relation.uuid, new, author.history)
+            rename(store, relation.uuid, new, actor.history)
             return
         view = read_view(store, relation.name)
         if view is None:
             raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
-        replace_view(store, replace(view, name=new), author)
+        replace_view(store, replace(view, name=new), actor)
         store.delete([view_key(relation.name)])
 
     def drop(
@@ -327,12 +327,12 @@ class Relations:
         return store, relation
 
 
-def replace_view(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
+def replace_view(store: ObjectStore, view: ViewDocument, actor: Actor) -> list[str]:
     """Store a view's document, and drop what it replaces."""
-    claim = author.view(view.name)
+    claim = actor.view(view.name)
     replaced = replaced_relations(store, claim)  # raises if it must not be dropped
     store.put(view_key(view.name), render_view(view))
-    return drop_replaced(store, claim, replaced, author.history)
+    return drop_replaced(store, claim, replaced, actor.history)
 
 
 def _refuse_circle(
@@ -364,10 +364,10 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
         seen.add(Identifier(column))
 
 
-def kept_by_view(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
+def kept_by_view(store: ObjectStore, name: str, actor: Actor) -> dict[str, Any]:
     """What a view keeps besides its query: who stored it, and the comments of its predecessor."""
     before = read_view(store, name)
-    builder = author.owner.builder if author.owner else None
+    builder = actor.owner.builder if actor.owner else None
     return {
         "owner": user_name(),
         "comments": before.comments if before else Comments(),

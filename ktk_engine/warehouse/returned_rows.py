@@ -75,7 +75,7 @@ def table_of_pandas(frame: pd.DataFrame, subject: str) -> pa.Table:
         if not name.isascii() and name != name.encode(errors="replace").decode():
             raise DataError(
                 f"{subject}: a column is called {name!r}, with half of a surrogate pair, which is "
-                "no character. Rename it. Nothing was written."
+                "not a character. Rename it. Nothing was written."
             )
         if mixture := _mixture([_objects(frame.iloc[:, place])]):
             raise DataError(
@@ -99,7 +99,7 @@ def _objects(column: pd.Series[Any]) -> Iterable[Any]:
 
 
 def _mixture(parts: Sequence[Iterable[Any]]) -> str:
-    """Name different values that Arrow takes for one type, also those in lists and dicts."""
+    """Name different values that Arrow gives one type, also those in lists and dicts."""
     import pandas as pd
 
     kinds = {*map(type, chain.from_iterable(parts))} - {type(None), type(pd.NaT), type(pd.NA)}
@@ -151,7 +151,7 @@ def _reason(frame: pd.DataFrame, error: Exception) -> str:
     if isinstance(error, OverflowError):
         reason = "an integer has more than 64 bits"
     elif isinstance(error, UnicodeEncodeError):
-        reason = "a text has half of a surrogate pair, which is no character"
+        reason = "a text has half of a surrogate pair, which is not a character"
     for place, name in enumerate(frame.columns):
         try:
             pa.Array.from_pandas(frame.iloc[:, place])

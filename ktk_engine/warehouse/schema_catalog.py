@@ -19,7 +19,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import sql_name
-from ktk_engine.warehouse.author import OWNER
+from ktk_engine.warehouse.actor import OWNER
 from ktk_engine.warehouse.relations import Relations
 
 
@@ -46,14 +46,14 @@ class SchemaCatalog:
     It caches what it has resolved, and is not safe between threads.
     """
 
-    known: Relations
+    relations: Relations
     schema: str
     _states: dict[tuple[str, LogScope], State] = field(default_factory=dict)
 
     @cached_property
     def store(self) -> ObjectStore:
         """The schema's store."""
-        return self.known.store_of(self.schema)
+        return self.relations.store_of(self.schema)
 
     @cached_property
     def names(self) -> Catalog:
@@ -94,7 +94,7 @@ class SchemaCatalog:
         )
 
     def _cube(self, view: ViewDocument) -> RelationDescription:
-        state = self.known.cube_state(self.schema, view, self._state)
+        state = self.relations.cube_state(self.schema, view, self._state)
         loaded = load_cube(state, view.datasets)
         seed = state.scope.uuid_of(loaded.specification.seed_dataset)
         uuids = [state.scope.uuid_of(name) for name in loaded.snapshots]

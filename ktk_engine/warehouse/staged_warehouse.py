@@ -40,7 +40,7 @@ class StagedWarehouse(Warehouse):
     def publish(self) -> list[Committed]:
         """Publish what was staged; see `publish_stages`.
 
-        Raises a `CommitConflictError`, also if another relation has taken a name meanwhile.
+        Raises a `CommitConflictError`, for instance if another relation has taken a name meanwhile.
         """
         self._is_open = False
         try:

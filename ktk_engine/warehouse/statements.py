@@ -16,9 +16,9 @@ from ktk_engine.sql import commands as c
 from ktk_engine.sql.statement import Statement, mentioned, words
 from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.warehouse.actor import statement_history
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import parse_alteration
-from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.change_statement import change_by_statement
 from ktk_engine.warehouse.create_statement import create_table, create_view
 from ktk_engine.warehouse.insert_statement import insert, insert_several
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Done:
+class StatementResult:
     """The result of a statement."""
 
     rows: RowChanges | None = None  # changes of rows, if any
@@ -42,7 +42,7 @@ class Done:
     needless: Mapping[str, Message] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, result: WriteResult | None) -> Done:
+    def of(cls, result: WriteResult | None) -> StatementResult:
         """The result of a write; None means that it changed nothing."""
         if result is None:
             return cls(RowChanges(), "nothing changed")
@@ -54,7 +54,7 @@ def run_statement(
     relations: Relations,
     statement: Statement,
     in_metastore: bool = False,
-) -> Done | None:
+) -> StatementResult | None:
     """Execute a statement, other than a query, on a relation of the store; None for Spark.
 
     The session is called only if needed. `in_metastore` says whether tables created `using` a
@@ -72,7 +72,7 @@ class _Run:
     statement: Statement
     in_metastore: bool
 
-    def run(self) -> Done | None:
+    def run(self) -> StatementResult | None:
         """See `run_statement`."""
         command: Any = self.statement.command
         if command is None or isinstance(command, c.TemporaryView | c.Explain):
@@ -83,7 +83,7 @@ class _Run:
             return self.use(command)
         if isinstance(command, c.CreateSchema | c.DropSchema):
             ours = len(command.name) == 1 and _run_on_schema(self.relations, command)
-            return Done() if ours else None
+            return StatementResult() if ours else None
         if isinstance(command, c.InsertSeveral):
             return self.insert_several(command)
         if isinstance(command, c.Show) and command.is_of_schema:
@@ -92,7 +92,9 @@ class _Run:
             name = self.completed(command)
         if isinstance(command, c.Show | c.Describe):
             shown = show(self.relations, command, name)
-            return None if shown is None else Done(answer=self.with_metastore(shown, name))
+            if shown is None:
+                return None
+            return StatementResult(answer=self.with_metastore(shown, name))
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             if isinstance(command, c.ChangeRows):
                 self.refuse_temporary(command)
@@ -107,13 +109,13 @@ class _Run:
             name = Name((name[0], found.name))
         return self.run_on(replace(command, name=name), found)
 
-    def run_on(self, command: Any, found: Relation | None) -> Done | None:
+    def run_on(self, command: Any, found: Relation | None) -> StatementResult | None:
         """Execute a command on an existing or new relation of the store."""
         schema, name = command.name
         relations = self.relations
         if isinstance(command, c.CreateTable):
             create_table(self.session, relations, command, found)
-            return Done(needless=_needless(command.word, command.needless))
+            return StatementResult(needless=_needless(command.word, command.needless))
         elif isinstance(command, c.CreateView):
             create_view(self.session, relations, command, found)
         elif isinstance(command, c.Drop):
@@ -126,13 +128,13 @@ class _Run:
         elif isinstance(command, c.Truncate):
             truncate(relations, schema, name)
         elif isinstance(command, c.Insert):
-            return Done.of(insert(self.session(), relations, command, found))
+            return StatementResult.of(insert(self.session(), relations, command, found))
         elif isinstance(command, c.ChangeRows):
             self.session().dialect.check_known(command.word)
             store = relations.warehouse.create_schema(schema)
             done = change_by_statement(self.session(), store, found, self.statement)
-            return Done.of(done)
-        return Done()
+            return StatementResult.of(done)
+        return StatementResult()
 
     def with_metastore(self, shown: c.Answer, name: Name) -> c.Answer:
         """Add the tables of a metastore's schema of the same name."""
@@ -194,13 +196,13 @@ class _Run:
         written = ".".join(map(quote_identifier, name))
         return bool(self.session().session.catalog.tableExists(written))
 
-    def use(self, command: c.Use) -> Done | None:
+    def use(self, command: c.Use) -> StatementResult | None:
         """Set the default schema of names, if it is a schema of the store."""
         known = len(command.name) == 1 and self.relations.warehouse.find_schema(command.name[0])
         self.session().current_schema = command.name[0] if known else ""
-        return Done() if known else None
+        return StatementResult() if known else None
 
-    def insert_several(self, command: c.InsertSeveral) -> Done | None:
+    def insert_several(self, command: c.InsertSeveral) -> StatementResult | None:
         """Insert into several tables, all of them in the store."""
         named = [replace(item, name=self.completed(item)) for item in command.inserts]
         found = [self.relations.find(*item.name) if len(item.name) == 2 else None for item in named]
@@ -209,13 +211,13 @@ class _Run:
         for item, relation in zip(named, found, strict=True):
             if relation is None:
                 raise DatasetNotFoundError(
-                    f"There is no table {item.name}. Nothing was written: all inserts behind one "
+                    f"There is no table {item.name}. Nothing was written: all inserts after one "
                     "FROM have to be into tables of this store."
                 )
         pairs = [(item, relation) for item, relation in zip(named, found, strict=True) if relation]
-        return Done.of(insert_several(self.session(), self.relations, pairs)[-1])
+        return StatementResult.of(insert_several(self.session(), self.relations, pairs)[-1])
 
-    def other(self, command: c.Other) -> Done | None:
+    def other(self, command: c.Other) -> StatementResult | None:
         """Leave a statement to Spark, unless it names a relation of the store.
 
         One that only tells another engine how to work then does nothing. Raises a
@@ -241,7 +243,7 @@ class _Run:
                 advice = advice.format(relation=name)
             if command.needless:
                 why = Message(command.needless, advice)
-                return Done(needless=_needless(command.word, {"": why}))
+                return StatementResult(needless=_needless(command.word, {"": why}))
             raise ConfigurationError(
                 Message(f"Spark executes {command.word}, and its catalog lacks {name}. ", advice)
             )
@@ -249,7 +251,7 @@ class _Run:
 
 
 def _needless(word: str, why: Mapping[str, str]) -> dict[str, Message]:
-    """Say of parts of a statement, or of all of it, that they do nothing here."""
+    """Say that parts of a statement, or all of it, do nothing here."""
     said = {part: f"`{part}` of {word.lower()}" if part else word for part in why}
     return {text: Message(f"{text} does nothing: ", why[part], ".") for part, text in said.items()}
 
@@ -303,7 +305,8 @@ def _drop(relations: Relations, command: c.Drop, found: Relation | None) -> None
         raise DatasetNotFoundError(f"There is no relation {schema}.{name} to drop.")
     if found is not None and found.kind == "dataset" and command.is_view:
         raise ConfigurationError(
-            f"{schema}.{name} is no view, but a table with rows: use drop table. Nothing was done."
+            f"{schema}.{name} is not a view, but a table with rows: use drop table. Nothing was "
+            "done."
         )
     said = {**statement_history(), "reason": "drop statement"}
     relations.drop(schema, name, said, _kind_of(command))

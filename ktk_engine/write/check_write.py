@@ -57,9 +57,9 @@ def _passed_gate(schema: pa.Schema, target: WriteRequest, state: State) -> Valid
     fits. Raises a `CommitConflictError` if a misfit has changed since `state`.
     """
     own = state.snapshots_by_id()
-    if target.elsewhere:
-        elsewhere = {name: item for name, item in target.elsewhere.items() if name not in own}
-        target = replace(target, elsewhere=elsewhere)
+    if target.external:
+        external = {name: item for name, item in target.external.items() if name not in own}
+        target = replace(target, external=external)
 
     def fits(name: str) -> bool:
         pair = {key: own[key] for key in (name, target.dataset) if key in own}

@@ -1,6 +1,6 @@
 """Computes a write again if another commit changed or removed what it was computed from.
 
-This is the only place for it. Each attempt reads the write's `Source` anew. See
+This is the only place for it. Each attempt reads the write's `Source` again. See
 docs/design/files-and-commits.md, Computed again means read again.
 """
 

@@ -47,7 +47,7 @@ def names_of_columns(rows: Rows) -> list[str]:
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
-    """Rename columns; names that are no key stay."""
+    """Rename columns; names that are not a key stay."""
     if not names:
         return rows
     new = [names.get(name, name) for name in names_of_columns(rows)]
@@ -78,7 +78,7 @@ def as_stored(
 
     Fields of structs get the stored order. See `stored_names`.
     """
-    columns, datasets = names_of_columns(rows), {**target.elsewhere, **state.snapshots_by_id()}
+    columns, datasets = names_of_columns(rows), {**target.external, **state.snapshots_by_id()}
     names = stored_names(target, columns, datasets)
     rows = renamed(rows, names)
     target = spelled(target, [names.get(name, name) for name in columns])
@@ -101,7 +101,7 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
         return
     if isinstance(rows, ArrowRows):
         raise ConfigurationError(
-            "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
+            "Spark verifies constraints: give the rows as a Spark DataFrame. Nothing was written."
         )
     from ktk_engine.spark.write.rules import check_rule
 

@@ -244,7 +244,7 @@ _REASONS = {
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
     "invalid": "Values in {columns} are invalid in Arrow, such as texts that are not UTF-8",
     "nan": "{have} NaN in {columns}, which is a partition column",
-    "calendar": "{have} a date or time in {columns} outside of the years 1 to 9999 or of a day",
+    "calendar": "{have} a date or time in {columns} outside the years 1 to 9999, or outside a day",
     "path": "{have} a value in {columns} that is too long for a path, which has each value of a "
     "partition column",
     "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",

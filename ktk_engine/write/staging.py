@@ -37,7 +37,7 @@ class Staging:
 
     @property
     def history(self) -> Mapping[str, str]:
-        """What the log will say of the commit."""
+        """What the log will say about the commit."""
         return self.transaction.history
 
     @property

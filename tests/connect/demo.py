@@ -70,7 +70,7 @@ def _write_profile(project: Path, url: str, s3: S3Server, server: ConnectServer)
 
 
 def _dbt(folder: Path, project: Path, command: str) -> None:
-    # Its modules are compiled anew each time: compiled ones would count as a part of it.
+    # Its modules are compiled again each time: compiled ones would count as a part of it.
     env = {**environment(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run([DBT, command], cwd=project, env=env, check=True)
 

@@ -111,7 +111,7 @@ def test_what_dies_in_the_middle_of_a_write_leaves_the_table_as_it_was(
         found = answer(writing)
         connect_server.start()
         assert found["kind"] == "SessionError"
-        assert "does not answer any more" in found["error"]
+        assert "no longer answers" in found["error"]
         assert "\n" not in found["error"]
     else:
         writing.kill()

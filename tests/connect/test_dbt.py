@@ -21,7 +21,7 @@ def target(server, **more):
 
 @pytest.fixture(scope="module")
 def built(connect_server, tmp_path_factory):
-    """The project after a first build, and what dbt said of it."""
+    """The project after a first build, and what dbt said about it."""
     project = make_project(tmp_path_factory.mktemp("built"), target(connect_server))
     status, said = dbt(project, "build")
     assert status == 0, said
@@ -49,7 +49,7 @@ def test_a_second_run_merges_and_what_needs_java_is_said(built):
     status, said = dbt(project, "build", "-s", "added", "kept", "of_java", "--vars", "java: true")
     assert status == 1
     assert "Python model of_java failed" in said
-    assert "of_java.py" in said and "`sparkContext` is of Spark in this process" in said
+    assert "of_java.py" in said and "`sparkContext` belongs to a Spark in this process" in said
     assert "with `method: session` in the profile" in said
     added = Store(project / "warehouse" / "an").table("added").query().to_arrow()
     assert (added.num_rows, set(added["run"].to_pylist())) == (143, {1})
@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path):
     status, said = dbt(project, "run", "-s", "numbers")
     assert status == 1
     assert (
-        "The server sc://127.0.0.1:9 of Spark Connect does not answer: Connection refused. Is it "
+        "The Spark Connect server sc://127.0.0.1:9 does not answer: Connection refused. Is it "
         "running, and can this machine reach it?"
     ) in " ".join(said.split())
     assert not list((project / "warehouse").rglob("*.parquet"))

@@ -63,7 +63,7 @@ def test_what_was_said_to_be_committed_is_there_and_nothing_by_half(tmp_path):
             *acknowledged, last = said.read_text().splitlines()[1:]
             error = json.loads(last)
             assert error["kind"] == "SessionError", (case, error)
-            assert "does not answer any more" in error["error"], (case, error)
+            assert "no longer answers" in error["error"], (case, error)
             assert "\n" not in error["error"], (case, error)
             least = int(acknowledged[-1]) if acknowledged else number
             table = Store(folder).table("t")

@@ -1,4 +1,4 @@
-"""Sail's server of Spark Connect, which needs no Java: what docs/clusters.md says of it."""
+"""Sail's server of Spark Connect, which needs no Java: what docs/clusters.md says about it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _Flip:
             tally.good("right, and check names the file" if problems else "right")
 
     def _is_right(self, name: str, answer: Answer) -> bool:
-        """Whether an answer is as before; a list of cubes says of each why it cannot be read."""
+        """Whether an answer is as before; a list of cubes says about each why it cannot be read."""
         return answer == self.right[name] or self._names_file(str(answer.value))
 
     def _complaint(self) -> str:

@@ -259,7 +259,7 @@ def _verify(store: LocalStore, said: Mapping[str, str], seen: list[Any], tally: 
     tally.outcomes["published tables read"] += len(seen)
     for rows in seen:
         if rows not in tables:
-            tally.bad("a published table", f"{rows} was no version")
+            tally.bad("a published table", f"{rows} was not a version")
     _verify_indexes(store, tally)
 
 

@@ -139,7 +139,7 @@ def _write_into(folder: tuple[str, ...]) -> Verb:
 def _complaint(answer: Answer, right: Answer, path: Path) -> str:
     """What is wrong with an answer where a path cannot be read."""
     if not answer.error:
-        # A list says of each cube why it cannot be read.
+        # A list says about each cube why it cannot be read.
         return (
             ""
             if answer == right or names_file(str(answer.value), path.name)

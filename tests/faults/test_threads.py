@@ -102,7 +102,7 @@ class _Asker:
     def table(self, chance: Random) -> None:
         snapshot = resolve(self._store, SCOPES[1]).snapshot(TABLE)
         condition = comparison("k", snapshot.schema.field("k").type, "=", chance.randrange(12))
-        prune(self._store, snapshot, [condition], None, self._shared._known)
+        prune(self._store, snapshot, [condition], None, self._shared._cache)
         assert len(rows_of(self._store, snapshot)) == snapshot.rows
 
     def about(self, chance: Random) -> None:

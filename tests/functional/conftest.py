@@ -32,7 +32,7 @@ def profile_target() -> dict:
 
 @pytest.fixture(scope="session", autouse=True)
 def over_connect(request, tmp_path_factory):
-    """With `--connect`, a server of Spark Connect that all profiles mean."""
+    """With `--connect`, a Spark Connect server that all profiles mean."""
     if not request.config.getoption("connect"):
         yield
         return

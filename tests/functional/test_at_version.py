@@ -53,7 +53,7 @@ class TestAtVersion:
 
     def test_what_is_not_there_is_said(self, project):
         _, log = run_dbt_and_capture(["run", "-s", "lost", "wrong"], expect_pass=False)
-        assert "has no version of 2020-01-01" in log
+        assert "has no version at 2020-01-01" in log
         assert "at_version(...) takes a version or a timestamp" in log
 
 

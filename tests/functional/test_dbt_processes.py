@@ -21,7 +21,7 @@ ARTIFACTS = True
 ROWS = 100
 
 # Runs dbt again and again in one process, each time started by a line on its input. For another
-# `--vars` dbt would parse all anew.
+# `--vars` dbt would parse everything again.
 PROCESS = """
 import json, os, sys
 from dbt.cli.main import dbtRunner

@@ -102,7 +102,7 @@ class TestClone(Environments):
         query = "select * from {{ ref('c') }} order by all"
         shown = run_dbt(["show", "--target", "dev", "--limit", "-1", "--inline", query])
         assert [tuple(row) for row in shown.results[0].agate_table.rows] == expected
-        # A clone is no obstacle to what is built after it.
+        # A clone is not an obstacle to what is built after it.
         run_dbt(["run", "--target", "dev", "--select", "cells", "extra", "c"])
         assert {item.uuid for item in list_relations(store)} >= {"c++cells", "c++extra"}
 

@@ -65,7 +65,7 @@ class TestDocumentedTypes:
             assert log.count("is documentation alone") == 1
             for said in (
                 "n is documented as `decimal128(18, 2)`, but is int64",
-                "t is documented as 'INTEREG', which is no type",
+                "t is documented as 'INTEREG', which is not a type",
                 "gone is documented as `string`, but is not selected",
             ):
                 assert said in log

@@ -53,7 +53,7 @@ class TestForeignConfigs:
             "labels": {"team": "x"},
         }
         assert log.count("Model sorted: config `transient` does nothing") == 1
-        assert log.count("which is no column: files are not partitioned by it") == 1
+        assert log.count("which is not a column: files are not partitioned by it") == 1
         assert "delta.appendOnly is noted and does nothing else" in log
         assert log.count("Model merged: config `partitions_limit` does nothing") == 1
         assert "Model shown: config `tblproperties` does nothing: only what stores rows" in log

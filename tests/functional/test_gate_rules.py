@@ -1,6 +1,6 @@
 """Each rule of the gate through dbt: the message, the untouched store, and the suggested fix.
 
-Golden texts lie in `golden/`; run with KTK_GOLDEN=write to write them anew, and read the diff.
+Golden texts lie in `golden/`; run with KTK_GOLDEN=write to rewrite them, and read the diff.
 """
 
 from __future__ import annotations

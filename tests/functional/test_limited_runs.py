@@ -113,7 +113,7 @@ EXTRA = "{{ config(materialized='cube_enrichment', cube='c', dimension_columns=[
 
 
 class TestStagedRebuild:
-    """What leaves a cube until the run has built it anew, nobody sees in a staged run."""
+    """A staged run shows no reader what leaves a cube until the run has rebuilt it."""
 
     @pytest.fixture(scope="class")
     def models(self):

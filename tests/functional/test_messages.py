@@ -1,6 +1,6 @@
 """What a newcomer sees on the console after the ten most likely mistakes.
 
-Golden texts lie in `golden/console/`; run with KTK_GOLDEN=write to write them anew, and read the
+Golden texts lie in `golden/console/`; run with KTK_GOLDEN=write to rewrite them, and read the
 diff. All of it is what a process wrote to its standard output and error, Spark's part as well.
 """
 

@@ -83,7 +83,7 @@ class TestSideBySide:
             assert set(state.datasets) == {f"{cube}++seed", f"{cube}++extra"}
 
     def test_a_name_of_several_is_an_error_that_says_how_to_ask(self, built):
-        with pytest.raises(Exception, match="The name seed stands for several relations") as error:
+        with pytest.raises(Exception, match="The name seed means several relations") as error:
             rows(built, "select * from {s}.seed")
         assert "`dataset:k0++seed` or `dataset:k1++seed`" in str(error.value)
         assert "ktk_dataset: k0++seed" in error.value.said(DBT)
@@ -252,7 +252,7 @@ class TestMoving:
         _, log = run_dbt_and_capture(["run", "-s", "cells"])
         assert "leftover" not in log
         _, log = run_dbt_and_capture(["run"])
-        said = "leftover (was built by model.test.leftover; to take its rows out: dbt run"
+        said = "leftover (was built by model.test.leftover; to drop its rows: dbt run"
         assert log.count(said) == 1  # dbt ends a run twice
         assert "Nothing was deleted" in log
         assert rows(built, "select * from {s}.leftover") == [(1,)]

@@ -356,7 +356,7 @@ class TestRelations:
         write_file(config("table", alias="UseDim") + "select 99 as a", path)
         text = run_fails(["run", "-s", "other"])
         assert "model.test.other" in text and "model.test.usedim" in text
-        assert "letter case alone tells the names apart" in text
+        assert "the names differ only in letter case" in text
         os.remove(path)
         assert rows(built, "select a from {s}.usedim") == [(1,)]
 
@@ -376,7 +376,7 @@ class TestRelations:
         write_file(change + "select 2 as a", path)
         text = run_fails(["run", "-s", model])
         write_file(before, path)
-        assert "letter case alone tells them apart, which SQL ignores. Nothing was written" in text
+        assert "they differ only in letter case, which SQL ignores. Nothing was written" in text
         assert rows(built, f"select a from {{s}}.{model}") == [(1,)]
 
 

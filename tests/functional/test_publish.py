@@ -84,7 +84,7 @@ class TestPublish:
 
     def test_an_unknown_format_is_an_error_of_the_configuration(self, project):
         write_file(WIDE.replace("cluster_by=none", "publish='delte'"), "models", "wide.sql")
-        with pytest.raises(DbtConfigError, match=r"'delte' is no format .* Did you mean `delta`"):
+        with pytest.raises(DbtConfigError, match=r"'delte' is not a format.* Did you mean `delta`"):
             run_dbt(["run", "-s", "wide"])
         write_file(WIDE.replace("cluster_by=none", "publish='iceberg'"), "models", "wide.sql")
         run_dbt(["run", "-s", "wide"])

@@ -450,7 +450,7 @@ class TestRefused:
     @pytest.mark.parametrize("kind", ["view", "cube"])
     def test_a_model_without_rows(self, project, kind):
         write_file(REFUSED % (f"materialized='{kind}'", "cte"), project.project_root, "models/m.py")
-        with pytest.raises(DbtRuntimeError, match=f"is {kind}, which keeps a query, and a Python"):
+        with pytest.raises(DbtRuntimeError, match=f"is {kind}, which stores a query, but a Python"):
             run_dbt(["run"])
 
 

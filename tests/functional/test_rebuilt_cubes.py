@@ -154,7 +154,7 @@ class TestStarSchema:
         write_file(text, f"{project.project_root}/models/a_sales.sql")
         _, log = run_dbt_and_capture(["run", "--threads", "1"], expect_pass=False)
         assert "dbt build --full-refresh -s a_sales" in log
-        assert "dbt build --full-refresh -s a_sales customers builds them anew in one run" in log
+        assert "dbt build --full-refresh -s a_sales customers rebuilds them in one run" in log
         run_dbt(["build", "--full-refresh", "-s", "a_sales", "customers", "shop"])
         query = "select customer, amount from {s}.shop order by sale_id"
         assert [(a, float(b)) for a, b in rows(project, query)] == [("Ann", 2.5), ("Bo", 1.0)]

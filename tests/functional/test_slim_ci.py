@@ -202,7 +202,7 @@ class TestChangedEnrichment(Deferring):
     def test_versions_of_several_logs_are_told_apart_by_time_alone(self, production, target):
         change(production, ce=CHANGED)
         run_dbt(["build", "--target", target, *MODIFIED])
-        with pytest.raises(Exception, match="Ask for a moment"):
+        with pytest.raises(Exception, match="Ask for a time"):
             shown(target, "select * from {{ at_version(ref('c'), 1) }}")
 
     def test_favor_state(self, production, target):

@@ -230,7 +230,7 @@ class TestMove:
         assert "is stored as plain, but its configuration asks for c++plain" in log
         write_file(snapshot("plain", **CHECK, unique_key="id", partition_by="v"), path)
         _, log = run_dbt_and_capture(["snapshot"], expect_pass=False)
-        assert "change it back, give it another name, or lay the table out anew in Python" in log
+        assert "change it back, give it another name, or change its layout in Python" in log
 
 
 class TestHeader:
@@ -309,7 +309,10 @@ class TestRefusals:
             ({**CUBE, "dimension_columns": ["id", "dbt_valid_to"]}, "which changes when"),
             ({"cube": "c", "dimension_columns": "dbt_scd_id"}, "must be seed or enrichment"),
             ({"partition_by": "dbt_valid_to"}, "Set `dbt_valid_to_current`"),
-            ({"snapshot_meta_column_names": {"dbt_valid_to": "dbt_scd_id"}}, "two columns one"),
+            (
+                {"snapshot_meta_column_names": {"dbt_valid_to": "dbt_scd_id"}},
+                "two columns the same name",
+            ),
             ({"dimension_columns": "id"}, "belongs to models that are materialized"),
         ],
     )

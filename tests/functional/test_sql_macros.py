@@ -93,7 +93,7 @@ class TestWrongOrder:
 
     def test_it_is_refused(self, project):
         _, shown = run_dbt_and_capture(["run"], expect_pass=False)
-        assert "listagg: distinct values of name have no order by anything else" in shown
+        assert "listagg: distinct values of name can only be ordered by name" in shown
 
 
 @pytest.mark.parametrize(

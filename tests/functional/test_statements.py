@@ -53,8 +53,8 @@ class TestStatements:
         with pytest.raises(DbtRuntimeError, match="several columns named `A`, which SQL could"):
             self.run(project, "create view {s}.x as select 1 as a, 2 as A")
         for text, advice in (
-            ("drop view {s}.u", "is no view, but a table with rows"),
-            ("drop view if exists {s}.u", "is no view, but a table with rows"),
+            ("drop view {s}.u", "is not a view, but a table with rows"),
+            ("drop view if exists {s}.u", "is not a view, but a table with rows"),
             ("show create table {s}.u", "`ktk info u` shows columns"),
             ("show partitions {s}.v", "`ktk info v` shows columns"),
             ("create table {s}.y like {s}.u", "u where false"),

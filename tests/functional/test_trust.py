@@ -85,7 +85,7 @@ class TestSomebodyElsesStore:
 
     def test_its_view_runs_no_command(self, other):
         _, log = run_dbt_and_capture(["run", "-s", "ran"], expect_pass=False)
-        assert "theirs/other.v runs a program (`using`), which no stored view may" in log
+        assert "theirs/other.v runs a program (`using`). A stored view may not do that" in log
         assert "materialized as a table" in log
         assert not Path(other.project_root, "pwned").exists()
 

@@ -1,4 +1,4 @@
-"""`python -m tests.golden`: writes all records anew, for who wants today's answers to be right."""
+"""`python -m tests.golden`: rewrites all records, if today's answers are right."""
 
 from __future__ import annotations
 

@@ -381,7 +381,7 @@ _SQL_TYPES = {
 
 
 def contracts(cases: Sequence[Case]) -> dict[str, Any]:
-    """What YAML says of models with constraints."""
+    """What YAML says about models with constraints."""
     models = []
     for case in cases:
         if case.constraints:

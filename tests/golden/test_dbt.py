@@ -153,7 +153,7 @@ class TestModels:
             self.check_models(project, states, "spark", *TWICE)
 
     def snapshot(self, inputs, step, refused=False):
-        """Run all snapshots on the rows of a step; gives what is said of each."""
+        """Run all snapshots on the rows of a step; gives what is said about each."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KTK_GOLDEN_TIME", SNAPSHOT_TIMES[step])
             for storage, name in SNAPSHOT_NAMES:

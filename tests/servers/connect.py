@@ -1,4 +1,4 @@
-"""A server of Spark Connect on this machine, a process of its own.
+"""A Spark Connect server on this machine, a process of its own.
 
 Its Python has pyarrow and numpy but not this project, as on servers that somebody else runs.
 """

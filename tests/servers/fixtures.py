@@ -38,7 +38,7 @@ def gcs_stub():
 
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory):
-    """A server of Spark Connect; `connect_server.url` is its address."""
+    """A Spark Connect server; `connect_server.url` is its address."""
     with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
         yield server
 

@@ -100,11 +100,11 @@ _NAMED = {
     "UnresolvedIdentifier": "nameParts",
     "UnresolvedNamespace": "multipartIdentifier",
 }
-# What has a relation that is no child, and is not read.
+# What has a relation that is not a child, and is not read.
 _TARGETS = ("InsertIntoStatement", "OverwriteByExpression")
 # Commands on what a session alone has.
 _OF_SESSION = ("CreateViewCommand", "AlterViewAsCommand")
-# What holds a query that is no child, and what gives it.
+# What holds a query that is not a child, and what gives it.
 _WITH_PLAN = {
     "ScalarSubquery": "plan",
     "Exists": "plan",

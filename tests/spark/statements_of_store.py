@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktk_engine import Store
 from ktk_engine.spark.client.client import is_connect
 from ktk_engine.sql.token import split_statements
-from ktk_engine.warehouse.author import by_hand  # deep: a view is stored by somebody
+from ktk_engine.warehouse.actor import statement_actor  # deep: a view is stored by somebody
 from tests.support.changes import Relations, WriteRequest, build, run_statement
 from tests.support.committed import resolve, scope_of
 from tests.support.spark import SqlSession, new_session
@@ -57,7 +57,7 @@ class Statements:
 
     def store_view(self, name, sql):
         """Store a view as it is, as earlier versions and other people did."""
-        self.relations.create_view("an", name, sql, {}, by_hand())
+        self.relations.create_view("an", name, sql, {}, statement_actor())
 
     def close(self):
         """Leave nothing in a session that others use as well."""

@@ -54,6 +54,6 @@ def test_constraints_that_fit_nothing_are_refused(spark, store):
     wrong = replace(TABLE, constraints=(Constraint("unique", ("X",)),))
     with pytest.raises(ConfigurationError, match="names X, which the rows lack"):
         build(store, rows(spark, 0, 5), wrong)
-    with pytest.raises(ConfigurationError, match="give the rows as a DataFrame"):
+    with pytest.raises(ConfigurationError, match="give the rows as a Spark DataFrame"):
         build(store, collect_table(rows(spark, 0, 5)), TABLE)
     assert not store.root.exists() or not list(store.root.rglob("*.parquet"))

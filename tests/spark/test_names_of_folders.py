@@ -91,7 +91,7 @@ PERCENT = [value for value in VALUES if value != "/"]
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "?" not in name])
 def test_plain_files_of_programs_that_encode(spark, tmp_path, name):
-    """As pyarrow, Kartothek and DuckDB write folders: each byte of UTF-8 that is no letter."""
+    """As pyarrow, Kartothek and DuckDB write folders: each byte of UTF-8 that is not a letter."""
     write_folders(tmp_path, name, PERCENT, lambda text: urllib.parse.quote(text, safe=""))
     found = read(spark, tmp_path)
     assert set(found.columns) == {"id", name}

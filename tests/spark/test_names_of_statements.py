@@ -20,7 +20,7 @@ READS = {
     "select a from an.t": [(1,), (2,), (3,)],
     "select a from identifier('t')": [(99,)],
 }
-# A temporary view is no table: Spark refuses these.
+# A temporary view is not a table, so Spark refuses these.
 WRITES = (
     "delete from t",
     "delete from t where a = 1",

@@ -167,7 +167,7 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
 
 @pytest.mark.parametrize("target", [WriteRequest("t"), SEED], ids=["table", "cube"])
 def test_windows_that_are_replaced_at_once_all_arrive(spark, sql, store, target):
-    """The first of them builds the dataset; who comes second computes anew."""
+    """The first of them builds the dataset; the second one computes again."""
 
     def run(start: int) -> None:
         new = rows(spark, start, start + 10, start)

@@ -60,7 +60,7 @@ def test_a_master_that_is_not_there():
     with server(None) as frozen:
         assert "nothing for 5 seconds" in refused(f"spark://127.0.0.1:{frozen}")
     with server(b"") as other:
-        assert "is no Spark master" in refused(f"spark://localhost:{other},127.0.0.1:{other}")
+        assert "is not a Spark master" in refused(f"spark://localhost:{other},127.0.0.1:{other}")
 
 
 def test_masters_that_answer_or_are_not_asked():
@@ -113,7 +113,7 @@ for _ in range(2):
     ("how", "sentence"),
     [
         ("killed", "Spark's Java process ended (killed by signal 9)."),
-        ("stopped", "Spark has stopped, which ran on local[1]."),
+        ("stopped", "Spark on local[1] has stopped."),
     ],
 )
 def test_spark_ends(how, sentence):

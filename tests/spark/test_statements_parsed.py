@@ -25,13 +25,13 @@ from tests.support.changes import read_statement
 # What Spark accepts and we refuse where a store is concerned: a part of our words, and why.
 REFUSED = {
     "describe the whole relation": "one column or partition of it: Spark's catalog alone knows it",
-    "`partition (": "partitions are no relations of their own",
+    "`partition (": "partitions are not relations",
     "TRUNCATE TABLE ... PARTITION": "a delete says the same",
     "SCHEMA EVOLUTION is not supported": "columns do not change with rows",
     "`with schema": "views have the columns of their queries",
     "`tblproperties": "views have none",
     "`default collation": "texts have none, in views either",
-    "expected a text in quotes before `:": "only Spark knows what an expression gives",
+    "expected a string in quotes before `:": "only Spark knows what an expression gives",
     "overwrite directory": "files outside a store are Spark's, which knows no store",
     "WITH before": "the condition holds a query itself",
     "the compression `": "files here have other codecs",

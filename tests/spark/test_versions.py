@@ -80,7 +80,7 @@ def test_a_moment(sql, grown):
     assert rows(sql, f"select x from an.cube timestamp as of '{second}'") == [(1,), (2,)]
     literal = f"timestamp '{state_at(state, 3).head.time.isoformat()}'"
     assert rows(sql, f"select x from an.cube timestamp as of {literal}") == [(1,), (2,), (3,)]
-    with pytest.raises(VersionGoneError, match="has no version of 2020-01-01"):
+    with pytest.raises(VersionGoneError, match="has no version at 2020-01-01"):
         rows(sql, "select x from an.cube timestamp as of '2020-01-01'")
 
 

@@ -71,5 +71,5 @@ def test_projection(spark, cube):
     )
     asked = made.query(["P", "AVG"], "SCHED = true", dimension_columns=["P"])
     assert rows(asked, spark) == [(1, 10.2)]
-    with pytest.raises(QueryError, match="one row stands for many"):
+    with pytest.raises(QueryError, match="one row represents many"):
         made.query(["P", "L"], dimension_columns=["P"])

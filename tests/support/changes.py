@@ -89,7 +89,7 @@ def build(
         replaced: labels of files that go.
         reads: conjunctions that say which rows of the dataset the new ones were computed from.
         verb: what the log calls a write with `files`.
-        history: what the log says of the commit.
+        history: what the log says about the commit.
         full_refresh: whether column classes may change.
         state: what the rows were computed from; a commit since then is a conflict.
     """

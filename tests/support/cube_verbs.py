@@ -39,7 +39,7 @@ WHERE = st.sampled_from(
 
 
 def joined(model: Model) -> list[dict[str, Any]]:
-    """The cube's rows, as the seed dataset's cells with all that is known of them."""
+    """The cube's rows, as the seed dataset's cells with all that is known about them."""
     found = []
     for cell in model["cells"].values():
         row = dict(cell)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from ktk_engine.warehouse.author import Author  # deep: who stored a view
+from ktk_engine.warehouse.actor import Actor  # deep: who stored a view
 from tests.support.changes import Relations
 from tests.support.documents import (
     STAMP_KEY,
@@ -89,16 +89,16 @@ def build_store(folder: Path) -> LocalStore:
     face.table("t").delete("x = 2")
     face.write_table("gone", rows)
     face.drop("gone")
-    relations, author = Relations(warehouse), Author({"user": ESCAPES, "command": JINJA})
+    relations, actor = Relations(warehouse), Actor({"user": ESCAPES, "command": JINJA})
     said = Comments(ESCAPES, {"x": JINJA})
     relations.create_view(folder.name, "v", f"select x from {folder.name}.t", {"x": "bigint"},
-                          author, said)  # fmt: skip
+                          actor, said)  # fmt: skip
     relations.comment_on(folder.name, "t", said, {"user": ESCAPES, "command": JINJA})
     add_view(store, ViewDocument("c", "cube", cube="c"))
     Store.of(warehouse.create_schema("sister")).build("c", datasets, dimension_columns=["x"],
                                                        partition_by=["p"])  # fmt: skip
     both = ViewDocument("both", "cube", cube="c", datasets=("more", "seed"),
-                        elsewhere={"more": "sister"}, comments=said)  # fmt: skip
+                        external={"more": "sister"}, comments=said)  # fmt: skip
     add_view(store, both)
     Store.of(LocalStore(folder)).cleanup("t", older_than=timedelta(0), keep_versions=2)
     return store

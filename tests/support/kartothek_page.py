@@ -141,7 +141,7 @@ NO_FUNCTIONS = {
     *("Callable", "Union", "KeyValueStore", "StoreFactory", "StoreInput"),
     *("ConjunctionType", "LiteralType", "PredicatesType"),
 }
-# What they take that is no argument of a user: values of classes and helpers that are left out.
+# What they take that is not an argument of a user: values of classes and helpers that are left out.
 NO_ARGUMENTS = {
     *("name", "column", "value", "start", "stop", "uuid", "partitions", "indices"),
     *("explicit_partitions", "partition_keys", "store_factory", "index_dct", "dtype", "schemas"),

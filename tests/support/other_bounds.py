@@ -1,4 +1,4 @@
-"""Files whose footers say of their values what is not so, as known writers' do."""
+"""Files whose footers say about their values what is not so, as known writers' do."""
 
 from __future__ import annotations
 

@@ -21,6 +21,18 @@ BANNED = {
     ),
     "(?:is|are|was|were) asked": "Spark is asked for rows.",
     "what is more|whereof|thereof|wherein|therein|hereby": "The key, and parts thereof.",
+    r"(?<!there )(?:is|are|was|were|be) no (?!longer|more|less|fewer)(?:\w+|`x`)": (
+        "It is no table."
+    ),
+    r"of (?:ours|theirs|yours|\w+'s(?=[.,:;)]|$))": "This calls a function of Kartothek's.",
+    r"taken for (?!granted)\w+|(?:take|takes|took)(?: it| them| this| all| any \w+)? for \w+": (
+        "Readers take it for null."
+    ),
+    "says? of|said of|known of": "It keeps what the log says of files.",
+    "also (?:if|where|when)": "The commit remains, also if publishing fails.",
+    "anew": "It writes the file anew.",
+    "stands?|stood|standing": "Null stands for unknown.",
+    r"(?-i:Of) (?!course|the|these|several|two)[^.,]{1,30}, \w+": "Of names, Spark folds the case.",
 }
 
 
@@ -48,6 +60,9 @@ def test_a_banned_word_is_found_in_pages_and_in_code(sentence):
         "[besides](beside) is a word.",
         "It has so much that it is refused.",
         "Spark's rows are dbt's rows.",
+        "There is no table, which is no longer read.",
+        "The job takes a minute for each of dbt's models, and no lock for a list of names, or two.",
+        "Of the two, one is refused.",
     ],
 )
 def test_names_and_other_words_stay(sentence):

@@ -5,6 +5,7 @@ only in all its rules or in none.
 """
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -96,6 +97,33 @@ def test_the_distribution_names_all_packages():
     built = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     packages = {".".join(file.parent.relative_to(ROOT).parts) for file in ENGINE}
     assert sorted(packages) == built["tool"]["setuptools"]["packages"]
+
+
+def test_pages_list_the_rooms_in_their_order():
+    """As import-linter has them, from the top."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    rooms = [name for name in layers if (ROOT / "ktk_engine" / name).is_dir()]
+    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("```")[1].splitlines()
+    (engine,) = (i for i, line in enumerate(said) if line.startswith("ktk_engine/"))
+    (adapter,) = (i for i, line in enumerate(said) if line.startswith("dbt/adapters/ktk/"))
+    assert said[engine + 1].split() == rooms[::-1]
+    folders = {file.relative_to(ADAPTER[0].parent).parts[0] for file in ADAPTER}
+    named = said[adapter + 1].partition(",")[0].split()
+    assert sorted(named) == sorted(name for name in folders if not name.endswith(".py"))
+    page = (ROOT / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.*?`) \|", page.partition("\n## Rooms\n")[2], re.M)
+    assert [name for cell in cells for name in re.findall(r"`(\w+)`", cell)] == rooms
+
+
+def test_the_command_for_a_new_type_finds_the_files_that_need_it():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.partition("## Adding a type")[2].partition("\n## ")[0]
+    (words,) = re.findall(r"git grep -nwE '(.+)' ktk_engine dbt", section)
+    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+    named = re.findall(r"`(ktk_engine/[\w/]+\.py)`", section)
+    assert named
+    assert [file for file in named if not pattern.search((ROOT / file).read_text("utf-8"))] == []
 
 
 def test_tests_import_from_no_other_test():

@@ -88,7 +88,7 @@ class Builders:
             if other[:2] != item[:2] and (node in runs or other[2] in runs):
                 yield (
                     f"{other[2]} builds {'.'.join(other[:2])} and {node} builds {schema}.{name}: "
-                    "letter case alone tells the names apart, which SQL ignores. Give one of them "
+                    "the names differ only in letter case, which SQL ignores. Give one of them "
                     "another `alias` or `schema` in its config."
                 )
 

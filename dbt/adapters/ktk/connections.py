@@ -41,7 +41,7 @@ from ktk_engine.store.trust import Trust
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
-from ktk_engine.warehouse.statements import Done, run_statement
+from ktk_engine.warehouse.statements import StatementResult, run_statement
 
 if TYPE_CHECKING:
     import agate
@@ -72,7 +72,7 @@ class KtkCursor:
         self._answer: Answer | None = None
         self._frame: DataFrame | None = None
         self._rows: Iterator[tuple[Any, ...]] | None = None
-        self.done: Done | None = None
+        self.done: StatementResult | None = None
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
         """Run a statement, and compute the wanted rows of a query."""
@@ -309,7 +309,11 @@ class KtkConnectionManager(SparkConnectionManager):
         work = CancellableTask(name, description, limit, began, lost)
         with (
             self.sessions.working(work),
-            translated(_hint_of(node), declared_in(getattr(node, "patch_path", None))),
+            translated(
+                _hint_of(node),
+                declared_in(getattr(node, "patch_path", None)),
+                is_unit_test=str(getattr(node, "resource_type", "")) == "unit_test",
+            ),
         ):
             yield
 

@@ -12,6 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.config.config_reader import ROLES
 from dbt.adapters.ktk.config.connect_target import (
     CONNECT,
     SESSION,
@@ -48,7 +49,7 @@ class KtkCredentials(Credentials):
     query_timeout: Any = None  # dbt's own check of types would not name the key
     # what Jinja sees as `target.type`; packages write Spark's SQL for `spark`
     target_type: str = "spark"
-    # `session` for a Spark in dbt's process, `connect` for a server of Spark Connect; defaults to
+    # `session` for a Spark in dbt's process, `connect` for a Spark Connect server; defaults to
     # `connect` if the environment has SPARK_REMOTE. Some macros of dbt-spark read it.
     method: str | None = None
     # Types are checked here: dbt's own check would not name the key.
@@ -132,7 +133,7 @@ class KtkCredentials(Credentials):
 
     @property
     def server(self) -> ConnectTarget | None:
-        """The server of Spark Connect; None if Spark runs in dbt's process."""
+        """The Spark Connect server; None if Spark runs in dbt's process."""
         keys = ("method", "host", "port", "token", "use_ssl", "remote")
         return connect_target({key: getattr(self, key) for key in keys})
 
@@ -191,6 +192,20 @@ def name_undecodable_files() -> None:
         of_dbt = getattr(reader, name, None)
         if of_dbt is not None and not hasattr(of_dbt, "of_ktk"):
             setattr(reader, name, _naming_its_file(of_dbt))
+
+
+def call_constraints_enforced() -> None:
+    """Keep dbt from saying that it ignores the constraints of datasets of cubes.
+
+    dbt has a list of materializations that enforce them, to which an adapter cannot add; so this
+    patches it, too.
+    """
+    node: Any = getattr(sys.modules.get("dbt.contracts.graph.nodes"), "ModelNode", None)
+    of_dbt = getattr(node, "materialization_enforces_constraints", None)
+    if of_dbt is not None and of_dbt.fget.__module__ != __name__:
+        node.materialization_enforces_constraints = property(
+            lambda model: of_dbt.fget(model) or model.config.materialized in ROLES
+        )
 
 
 def _naming_its_file(of_dbt: Callable[..., Any]) -> Callable[..., Any]:

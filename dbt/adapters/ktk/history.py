@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ktk_engine.warehouse.author import OWNER, user_name
+from ktk_engine.warehouse.actor import OWNER, user_name
 
 
 def history_of(model: Mapping[str, Any]) -> dict[str, str]:

@@ -24,7 +24,7 @@ class MetastoreAdapter(SparkAdapter):
         return self.connections.sessions.has_metastore  # type: ignore[attr-defined,no-any-return]
 
     def keeps_in_metastore(self, config: Any) -> bool:
-        """Whether a node's rows go to the metastore; a source's `config` may be no mapping."""
+        """Whether a node's rows go to the metastore; a source's `config` need not be a mapping."""
         if not hasattr(config, "get") or config.get("materialized") not in IN_METASTORE:
             return False
         return config.get("file_format") not in (None, "ktk") and self.has_metastore

@@ -35,9 +35,9 @@ from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.identifier import Identifier
+from ktk_engine.warehouse.actor import Actor
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
-from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
@@ -221,13 +221,13 @@ class StoreAdapter(MetastoreAdapter):
     def _drop(self, relation: BaseRelation) -> None:
         """Drop a relation; a test may drop only its own old failures."""
         schema, name = str(relation.schema), str(relation.identifier)
-        author, relations = self._running_author(), self.relations
-        if author.owner and author.owner.builder.is_test:
+        actor, relations = self._running_actor(), self.relations
+        if actor.owner and actor.owner.builder.is_test:
             relations = Relations(self.connections.warehouse.published)
             store = relations.warehouse.find_schema(schema)
             if store is not None:
-                replaced_relations(store, author.view(name))
-        history = {**author.history, "reason": "adapter.drop_relation"}
+                replaced_relations(store, actor.view(name))
+        history = {**actor.history, "reason": "adapter.drop_relation"}
         relations.drop(schema, name, history, "view" if relation.is_view else None)
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
@@ -250,7 +250,7 @@ class StoreAdapter(MetastoreAdapter):
                 str(from_relation.schema),
                 str(from_relation.identifier),
                 str(to_relation.identifier),
-                self._running_author(),
+                self._running_actor(),
             )
         self.cache.rename(from_relation, to_relation)
 
@@ -303,7 +303,7 @@ class StoreAdapter(MetastoreAdapter):
 
     def _alter(self, relation: BaseRelation, **changes: Any) -> None:
         place = (str(relation.schema), str(relation.identifier))
-        history = self._running_author().history
+        history = self._running_actor().history
         alter_relation(self.relations, Alteration(place, **changes), history)
 
     @available.parse(lambda *_, **__: False)
@@ -315,15 +315,15 @@ class StoreAdapter(MetastoreAdapter):
         with translated():
             return not known.address and self.relations.find(*known.place) is None
 
-    def _author(self, model: Mapping[str, Any], full_refresh: bool = False) -> Author:
-        """The author of changes by a node."""
-        return Author(history_of(model), self._owner(str(model["unique_id"])), full_refresh)
+    def _actor(self, model: Mapping[str, Any], full_refresh: bool = False) -> Actor:
+        """The actor of changes by a node."""
+        return Actor(history_of(model), self._owner(str(model["unique_id"])), full_refresh)
 
-    def _running_author(self) -> Author:
-        """The author of changes by the calling thread: the node that dbt runs there, if any."""
+    def _running_actor(self) -> Actor:
+        """The actor of changes by the calling thread: the node that dbt runs there, if any."""
         node = self.connections.working_on()
         is_node = node.partition(".")[0] in ("model", "seed", "snapshot", "test")
-        return Author(history_of({"unique_id": node}), self._owner(node) if is_node else None)
+        return Actor(history_of({"unique_id": node}), self._owner(node) if is_node else None)
 
     def _owner(self, node: str) -> Owner:
         """A node, with the rest of its project."""

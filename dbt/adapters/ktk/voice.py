@@ -20,7 +20,7 @@ DBT: Voice = {
     "undrop_dataset": _operation("undrop", cube="{name}", dataset="{dataset}"),
     "publish": _operation("publish", name="{name}"),
     "publish_dataset": _operation("publish", name="{name}", dataset="{dataset}"),
-    "publish_iceberg": _operation("publish", name="{name}", iceberg="true"),
+    "publish_as": _operation("publish", name="{name}", **{"{format}": "true"}),
     "stop_publishing": _operation("publish", name="{name}", stop="true"),
     "compact": _operation("compact", cube="{name}"),
     "compact_dataset": _operation("compact", cube="{name}", dataset="{dataset}"),
@@ -40,7 +40,7 @@ DBT: Voice = {
     "`ktk history` the commits; macros ask adapter.get_columns_in_relation(...).",
     "make_index": "ktk index {name} {words} builds it.",
     "build_cube_again": "Build the model that is materialized cube again, or its dataset here.",
-    "rebuild_together": "dbt build --full-refresh -s {select} builds them anew in one run, in any "
+    "rebuild_together": "dbt build --full-refresh -s {select} rebuilds them in one run, in any "
     "order.",
     "create_index": "Use the model's config `indexes`, or `ktk index`.",
     "adopt": _operation("adopt", name="{name}"),
@@ -64,7 +64,7 @@ DBT: Voice = {
     "ask_view": "dbt show --inline \"select * from {{{{ ref('{name}') }}}}\"",
     "spelled_alike": "Each can be read under its own name by a source with `ktk_dataset`, and in "
     "Python (Store.table, Store.cube). ktk rename gives one of them another name.",
-    "say_dataset": "Say which one: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
+    "say_dataset": "Name one of them: {quoted} in SQL, `ktk_dataset: {uuid}` in the config of a "
     "source. A model that builds one of them can have a name of its own: an `alias`, and the "
     "config `dataset` for the name within the cube.",
     "build_under_other_name": "Rename one of the models.",
@@ -77,12 +77,12 @@ DBT: Voice = {
     "other_layout": "Change the layout in the model, and run it with --full-refresh.",
     "drop_constraint": "Change the model's contract, and run it with --full-refresh.",
     "lay_out": "Change it back, or run it with --full-refresh to change its layout.",
-    "lay_out_table": "Change it back, run it with --full-refresh to change its layout, or lay the "
-    "table out anew in Python (Table.repartition).",
+    "lay_out_table": "Change it back, run it with --full-refresh to change its layout, or change "
+    "its layout in Python (Table.repartition).",
     "lay_out_model": "Change it back, or run it with --full-refresh to change its layout: dbt "
     "build --full-refresh -s {select}",
     "lay_out_snapshot_table": "A snapshot is never rebuilt: change it back, give it another name, "
-    "or lay the table out anew in Python (Table.repartition).",
+    "or change its layout in Python (Table.repartition).",
     "evolve": "Add the columns first, or use an incremental model with on_schema_change",
     "add_replace_or_leave": "To add to them, make the model incremental. To replace them: dbt "
     "build --full-refresh -s {select}. To leave them alone, give the model another `dataset` in "
@@ -99,8 +99,8 @@ DBT: Voice = {
     "rename_by_statement": "a table gets another name by `ktk rename`, a view by its model's alias",
     "build_seed": "Build the model that is materialized cube_seed first.",
     "no_second_seed": "If this model is {dataset} under a new name, keep the dataset's name in the "
-    "cube: config(dataset='{dataset}'). Else materialize it as cube_enrichment, or give it another "
-    "cube.",
+    "cube: config(dataset='{dataset}'). Otherwise materialize it as cube_enrichment, or give it "
+    "another cube.",
     "unbreak": "change the model so that they fit, build them in the same run with --full-refresh, "
     "or set cascade: true in its config and run with --full-refresh, which takes them out of the "
     "cube in the commit that rebuilds the seed dataset, and rebuild them",
@@ -110,13 +110,13 @@ DBT: Voice = {
     "unbreak_elsewhere": "{names}: read from where dbt defers to, and never changed there. Fix: "
     "change the model so that they fit; or let this run build them as well (add them to --select).",
     "take_owner_out": "no model of this project builds {owner}: if it is {dataset} under its old "
-    "name, keep that with config(dataset='{owner}'); if its rows may go, take it out with "
+    "name, keep that with config(dataset='{owner}'); if its rows may go, drop it with "
     + _operation("drop", cube="{name}", dataset="{owner}")
-    + "; else rename {column} in {dataset}",
+    + "; otherwise rename {column} in {dataset}",
     "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
-    "--full-refresh -s {select}; else rename it in one of them",
+    "--full-refresh -s {select}; otherwise rename it in one of them",
     "move_column_from_elsewhere": "if {column} moved from {owner} to {dataset}, let this run build "
-    "{owner} as well (add {select} to --select); else rename it in one of them",
+    "{owner} as well (add {select} to --select); otherwise rename it in one of them",
     "whole_cube": "Build it first: dbt build --select +{select} builds all models of the cube.",
     "one_cube": "Give all models the same `cube`.",
     "in_cube": "Models in cube_of(...) must be materialized cube_seed or cube_enrichment, and "

@@ -75,7 +75,7 @@ def cleanup(
 class _Cleaned:
     """A scope, what was or would be deleted of it, and what prevented it.
 
-    If it was not named, and is not ours yet, it is not `wanted`: its problems are no failure.
+    If it was not named, and is not ours yet, it is not `wanted`: its problems are not a failure.
     """
 
     name: str

@@ -36,7 +36,7 @@ class CsvMarks:
     escape: str
     comment: str
     encoding: str  # empty for UTF-8
-    blanks: bool  # before a quote are passed over
+    blanks: bool  # before a quote are skipped
 
     @property
     def are_bytes(self) -> bool:
@@ -51,7 +51,7 @@ class CsvMarks:
         """Find the form of a file.
 
         With `each_line`, quotes end with their line. Raises a `ConfigurationError`, to be put
-        behind the file's name, if bytes are not in UTF-8 or a quote is not closed.
+        after the file's name, if bytes are not in UTF-8 or a quote is not closed.
         """
         if not self.encoding:
             _check_utf8(text)
@@ -85,7 +85,7 @@ class CsvMarks:
 
     @cached_property
     def _comment(self) -> bytes:
-        """A pattern for a line that is no row; for nothing if there are no such lines."""
+        """A pattern for a line that is not a row; for nothing if there are no such lines."""
         mark = self._encoded(self.comment)
         return rb"%s(?:(?<=[\r\n]%s)|(?<=\A%s))[^\r\n]*+|" % (mark, mark, mark) if mark else b""
 
@@ -95,7 +95,7 @@ class CsvMarks:
 
     @cached_property
     def _first_row(self) -> re.Pattern[bytes]:
-        """A pattern for the first row, behind blank lines and comments, which Spark skips."""
+        """A pattern for the first row, after blank lines and comments, which Spark skips."""
         mark = self._encoded(self.comment)
         skipped = rb"[^\S\r\n]*" + (rb"|%s[^\r\n]*" % mark if mark else b"")
         cell = self._cell + b"|" if self.quote else b""

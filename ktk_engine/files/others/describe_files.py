@@ -42,7 +42,7 @@ def _is_unknown(snapshot: Snapshot) -> pa.ChunkedArray:
 
 
 def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[Footer]) -> Snapshot:
-    """A dataset with what the footers say of its unknown files."""
+    """A dataset with what the footers say about its unknown files."""
     files = snapshot.files
     added = files.filter(unknown)
     schemas, numbers = _numbered(snapshot.physical_schemas, footers)

@@ -73,8 +73,8 @@ def find_files(location: str, only: str = "", ignore_folders: bool = False) -> l
     """Find the files at a location, in folders of any depth, as Spark does.
 
     A location is a file, a folder, or a pattern of `*`, `?`, `[ab]`, `{ab,cd}`. Names that begin
-    with `_` or `.` are no data, unless the location itself names them so. `only` is a pattern for
-    names of files. With `ignore_folders`, folders `name=text` are no columns.
+    with `_` or `.` are not read as data, unless the location itself names them so. `only` is a
+    pattern for names of files. With `ignore_folders`, folders `name=text` are not columns.
     """
     path = _SCHEME.sub("", location)
     found = [path] if os.path.exists(path) else sorted(set(_matches(path)))
@@ -176,21 +176,21 @@ def _is_data(name: str) -> bool:
 
 
 def read_plain_files(
-    store: SourceFiles, known: FooterCache, files: Sequence[PlainFile]
+    store: SourceFiles, cache: FooterCache, files: Sequence[PlainFile]
 ) -> PlainFiles:
     """Read the footers of files, at least one, and join columns by name and class.
 
     Raises a `ConfigurationError` if columns or folders cannot be joined, and a `FormatError` if a
-    file is no parquet file or cannot be read.
+    file is not a parquet file or cannot be read.
     """
     keys = [file.path[1:] for file in files]
     try:
-        footers = [_with_instants(footer) for footer in known.read(store, keys)]
+        footers = [_with_instants(footer) for footer in cache.read(store, keys)]
     except FormatError as error:
         raise FormatError(
             Message(
                 error,
-                " If it is no data, leave it out: ",
+                " If it is not data, leave it out: ",
                 Remedy("only_files", ending="parquet"),
                 ".",
             )

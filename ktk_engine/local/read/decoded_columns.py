@@ -42,7 +42,7 @@ class DecodedColumns:
         self._names = frozenset(() if run.store.is_remote else names)
         self._found: dict[_Layout, _Column] = {}
 
-    def known(
+    def cached(
         self, file: TaskFile, groups: tuple[int, ...], names: Sequence[str]
     ) -> dict[str, pa.ChunkedArray]:
         """Give those columns of a file that another file, decoded before, holds byte for byte."""
@@ -56,7 +56,7 @@ class DecodedColumns:
         return found
 
     def keep(self, file: TaskFile, groups: tuple[int, ...], table: pa.Table) -> None:
-        """Remember decoded columns; see `known`."""
+        """Remember decoded columns; see `cached`."""
         for name in self._shared(file, table.column_names):
             layout = self._layout(file, groups, name)
             self._found.setdefault(layout, _Column(file, groups, table[name]))

@@ -129,7 +129,7 @@ class RowGroups(StoredRows):
         """Read columns of row groups in their stored types."""
         run, file = self.run, blocks.file
         metadata, physical = run.footer(file)
-        known = self._decoded.known(file, blocks.numbers, names)
+        known = self._decoded.cached(file, blocks.numbers, names)
         left = [name for name in names if name not in known]
         if not left:
             return pa.table(known)
@@ -164,6 +164,8 @@ def in_containers(
     `values` holds by column what only the file's path tells. Other missing columns become null.
     Raises a `MisfitError` if a value is finer than its class.
     """
+    if table.schema.equals(target):
+        return table
     found: list[pa.Array | pa.ChunkedArray] = []
     stored = dict(zip(table.column_names, table.columns, strict=True))
     for field in target:

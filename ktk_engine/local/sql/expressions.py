@@ -41,7 +41,7 @@ def parse_query(sql: str) -> exp.Select:
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise LocalEngineError("The statement is not understood.") from error
     if len(found) != 1 or not isinstance(found[0], exp.Select):
-        raise LocalEngineError("The statement is no query.")
+        raise LocalEngineError("The statement is not a query.")
     return found[0]
 
 
@@ -63,7 +63,7 @@ def refuse(node: Any) -> NoReturn:
 
 
 def from_of(select: exp.Expression) -> Any:
-    """What is behind FROM; None if there is none."""
+    """What comes after FROM; None if there is none."""
     found = select.args.get("from_")
     return None if found is None else found.this
 

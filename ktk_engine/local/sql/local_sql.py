@@ -47,7 +47,7 @@ class LocalSql:
     Every method raises a `LocalEngineError` for a query that only Spark can answer.
     """
 
-    known: KnownStores
+    stores: KnownStores
     # called repeatedly while rows are read; raises to stop
     check: Callable[[], None] = lambda: None
     dialect: Dialect = DEFAULT
@@ -124,7 +124,7 @@ class LocalSql:
         return [totals.value(item.this) for item in select.expressions]
 
     def _names(self) -> Names:
-        return Names(NamedRelations(self.known), RowReader(self.known, self.check, self.plans))
+        return Names(NamedRelations(self.stores), RowReader(self.stores, self.check, self.plans))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -141,7 +141,7 @@ class _Totals:
     """Aggregates of rows; each is computed once."""
 
     rows: Rows
-    known: dict[str, int | None] = field(default_factory=dict)
+    sums: dict[str, int | None] = field(default_factory=dict)
 
     def check(self, node: Any) -> None:
         """Refuse what is not understood before anything is read."""
@@ -169,9 +169,9 @@ class _Totals:
 
     def _number(self, node: Any) -> int | None:
         key = node.sql()
-        if key not in self.known:
-            self.known[key] = self.rows.count() if is_count(node) else self._sum(node.this.name)
-        return self.known[key]
+        if key not in self.sums:
+            self.sums[key] = self.rows.count() if is_count(node) else self._sum(node.this.name)
+        return self.sums[key]
 
     def _sum(self, name: str) -> int | None:
         # With values below 2^53 and rows that fit into memory, no sum overflows.
@@ -200,7 +200,7 @@ def _kind_of(field: pa.Field) -> str:
         return f"decimal({t.precision},{t.scale})"
     if pa.types.is_timestamp(t) and t.unit == "us":
         return "timestamp" if t.tz else "timestamp_ntz"
-    raise LocalEngineError(f"Only Spark makes values of Python of the column {field.name}: {t}.")
+    raise LocalEngineError(f"Only Spark makes Python values of the column {field.name}: {t}.")
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

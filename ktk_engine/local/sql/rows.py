@@ -53,7 +53,7 @@ class Rows(Protocol):
 class RowReader:
     """Reads plans in threads of this process."""
 
-    known: KnownStores
+    stores: KnownStores
     check: Callable[[], None]  # called repeatedly; raises to stop reading
     plans: list[Plan] = field(default_factory=list)  # receives the plan of each read
     limit: int = field(default_factory=_limit)  # bytes that the rows of one relation may take
@@ -88,7 +88,7 @@ class RowReader:
             raise LocalEngineError("The query reads its relations too often for this process.")
         plan = replace(relation.plan(list(names), condition), limit=most)
         self.plans.append(plan)
-        footers = self.known.metadata(relation.store).footers
+        footers = self.stores.metadata(relation.store).footers
         return LocalEngine(relation.store, footers, self.limit, progress=self._go_on), plan
 
     def _go_on(self, done: int, total: int) -> None:

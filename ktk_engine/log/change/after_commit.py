@@ -1,4 +1,4 @@
-"""Errors after a commit say that the change stands."""
+"""Errors after a commit say that the change was made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @contextmanager
 def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
-    """Let every error in a block say that the change before it stands, and what to do `then`.
+    """Let every error in a block say that the change before it was made, and what to do `then`.
 
     Otherwise a store that fails right after a commit looks like one that refused it, and a caller
     who appends again has the rows twice.
@@ -22,8 +22,7 @@ def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
         yield
     except BaseException as error:
         note = (
-            f"{name}: what was to change is committed and stays so; only what came after it "
-            f"failed. {then}"
+            f"{name}: the change is committed and stays so; only what came after it failed. {then}"
         )
         say_committed(error, note)
         _LOGGER.warning(note)
@@ -31,7 +30,7 @@ def after_commit(name: str, then: str = "Do not repeat it.") -> Iterator[None]:
 
 
 def say_committed(error: BaseException, note: str) -> None:
-    """Add a note to an error, and let it say by `committed` that the change stands."""
+    """Add a note to an error, and let it say by `committed` that the change was made."""
     error.add_note(note)
     if isinstance(error, KtkError):
         error.committed = True

@@ -95,8 +95,8 @@ def check_expired_keys(snapshots: Iterable[Snapshot], expired_keys: Set[str]) ->
         lost = snapshot.named_among(expired_keys)
         if lost:
             raise CommitConflictError(
-                f"A clean-up gave up files that this run wrote for {snapshot.uuid}, for instance "
-                f"{min(lost)}. Nothing was committed. Run it again."
+                f"A clean-up chose to delete files that this run wrote for {snapshot.uuid}, for "
+                f"instance {min(lost)}. Nothing was committed. Run it again."
             )
 
 
@@ -130,8 +130,8 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
         )
     if winner.deleted and any(version is not None for version in tags.values()):
         raise CommitConflictError(
-            f"Version {winner.version} of the log cleaned up, perhaps what is to be tagged. "
-            "Nothing was committed. Run it again."
+            f"Version {winner.version} of the log is a clean-up, which may have removed the "
+            "version to tag. Nothing was committed. Run it again."
         )
 
 

@@ -115,7 +115,9 @@ class Reads:
             store, scope = item.state.store, item.state.scope
             key = (store.url, scope)
             if key not in newest:
-                newest[key] = replace(resolve(store, scope), known=item.state.known)
+                newest[key] = replace(
+                    resolve(store, scope), snapshot_cache=item.state.snapshot_cache
+                )
             for uuid in item.changed(newest[key]):
                 now = newest[key].datasets.get(uuid)
                 version = now.entry.version if now is not None and now.entry is not None else 0

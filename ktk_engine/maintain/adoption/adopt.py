@@ -1,4 +1,4 @@
-"""Takes over what other programs made of datasets: a whole store of theirs, or a change of ours."""
+"""Takes over what other programs made of datasets: a whole store, or changes to our datasets."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import folded
 
 _NO_WORDS = CubeWords()
 
@@ -60,7 +61,7 @@ class AdoptedDataset:
     lost_rows: int | None  # in these files; None: unknown
     notes: tuple[str, ...] = ()  # sentences on what Kartothek's readers see that may surprise
     is_new: bool = False  # the log did not have it
-    # Indexed columns to index anew: their indexes do not name all files with values.
+    # Columns whose indexes are rebuilt, since these do not name all files with values.
     stale: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -177,7 +178,7 @@ def run_adoption(
 ) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
-    No data file is touched, and only stale indexes are built anew. Lost files stay in the store and
+    No data file is touched, and only stale indexes are rebuilt. Lost files stay in the store and
     in older versions until a clean-up. Raises a `ForeignWriterError` if rows would be lost without
     `force`, a `ConsistencyError` if the cube's datasets would not fit together, and a
     `CommitConflictError` if another run changed them meanwhile.
@@ -278,7 +279,7 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
         notes = reader_notes(found.document, found.key, snapshot, found.recovered)
     notes += tuple(
         f"its index on {name} misses values of {counted(count, 'file')}, so that queries by it "
-        "miss rows; it is built anew"
+        "miss rows; it is rebuilt"
         for name, count in stale.items()
     )
     return AdoptedDataset(
@@ -315,13 +316,13 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
             f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "
             "written."
         ) from error
-    keys = {info.key for info in state.store.list(f"{item.uuid}/")}
+    keys = {folded(info.key) for info in state.store.list(f"{item.uuid}/")}
     named = [*document.partitions.values(), *document.indices.values()]
-    missing = [key for key in named if key not in keys and key.startswith(f"{item.uuid}/")]
+    missing = [key for key in named if folded(key) not in keys and key.startswith(f"{item.uuid}/")]
     if missing:
         raise ForeignWriterError(
             f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "
             f"files that are gone, such as {missing[0]}. Nothing was written. Restore them from "
-            "a backup, or write the dataset anew with the program that wrote it."
+            "a backup, or write the dataset again with the program that wrote it."
         )
     return key, document

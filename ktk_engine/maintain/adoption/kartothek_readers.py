@@ -12,8 +12,8 @@ from ktk_engine.formatting import counted
 from ktk_engine.snapshot.snapshot import Snapshot
 
 ABOUT_READERS = (
-    "Kartothek reads what it reads now. What it writes later is noticed, and the next write here "
-    "takes it over."
+    "Kartothek still reads the same. Its later writes are noticed, and the next write here takes "
+    "them over."
 )
 
 
@@ -36,13 +36,13 @@ def _notes(
     if not document.lists_files:
         yield "its document does not list its files; the new one does"
     if recovered:
-        yield "its document had lost what the cube is, and says it again"
+        yield "its document no longer said what the cube is; the new one does"
     if document.embedded_indices:
         names = ", ".join(document.embedded_indices)
-        yield f"indexes inside its document are left out: {names}; they can be built anew"
+        yield f"indexes inside its document are left out: {names}; they can be rebuilt"
     for name, why in snapshot.left_out.items():
         yield (
-            f"its column {name} is left out: {why}; so the dataset can be read and built anew, but "
+            f"its column {name} is left out: {why}; so the dataset can be read and rebuilt, but "
             "its rows cannot be changed here"
         )
     for name in snapshot.partition_keys:
@@ -52,5 +52,5 @@ def _notes(
     if slashed and snapshot.partition_keys:
         yield (
             f"{counted(slashed, 'file')} with a slash in a partition value: Kartothek shows only "
-            "what is before it, here it is whole"
+            "the part before it, this library the whole value"
         )

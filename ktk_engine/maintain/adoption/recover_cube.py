@@ -26,7 +26,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class CubeWords:
-    """What a user says of a cube whose documents do not; empty for nothing."""
+    """What a user says about a cube whose documents do not; empty for nothing."""
 
     seed: str = ""  # id of the seed dataset
     dimension_columns: tuple[str, ...] = ()  # that address a cell
@@ -103,13 +103,13 @@ def _check_words(
         )
     if words.seed and seed and words.seed != seed:
         raise ConfigurationError(
-            f"The seed dataset of cube {prefix} is {seed}, its document says so, and not "
-            f"{words.seed}. Nothing was written."
+            f"The seed dataset of cube {prefix} is {seed}, as its document says, not {words.seed}. "
+            "Nothing was written."
         )
     if words.dimension_columns and dimensions and words.dimension_columns != dimensions:
         raise ConfigurationError(
-            f"The dimension columns of cube {prefix} are {', '.join(dimensions)}, its documents "
-            f"say so, and not {', '.join(words.dimension_columns)}. Nothing was written."
+            f"The dimension columns of cube {prefix} are {', '.join(dimensions)}, as its documents "
+            f"say, not {', '.join(words.dimension_columns)}. Nothing was written."
         )
 
 
@@ -135,6 +135,6 @@ def _unknown(prefix: str, lost: Mapping[str, Snapshot], dimensions: bool) -> Mes
         f"Cube {prefix}: no document says which dataset is the seed dataset"
         f"{'' if dimensions else ', and what its dimension columns are'}. Kartothek's "
         f"build_dataset_indices has dropped that. Datasets without it:{lines}\nNothing was "
-        "written. Say it: ",
+        "written. Name it: ",
         Remedy("adopt_with_seed" if dimensions else "adopt_with_words", name=prefix),
     )

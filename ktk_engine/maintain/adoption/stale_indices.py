@@ -38,7 +38,7 @@ def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
 
 
 def with_new_indices(place: IndexPlace, snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
-    """Build indexes anew, from the columns themselves.
+    """Rebuild indexes from the columns themselves.
 
     Raises a `FormatError` or an `ObjectNotFoundError` for a damaged or missing data file.
     """

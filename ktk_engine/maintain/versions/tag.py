@@ -86,7 +86,9 @@ def delete_tag(
     version = version_of(state, tag)
     spelled = find_name(tag, tags_of(state))
     if spelled is None:
-        raise VersionGoneError(f"{tag!r} is no tag of {name}, but a number. Nothing was changed.")
+        raise VersionGoneError(
+            f"{tag!r} is not a tag of {name}, but a number. Nothing was changed."
+        )
     tag = spelled
     reason = f"{tag} names version {version} no longer"
     return _commit(state, tag, None, version, {"reason": reason, **(history or {})})
@@ -108,7 +110,7 @@ def _refuse_other(state: State, tag: str) -> None:
     raise ConsistencyError(
         Message(
             f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. "
-            "Choose another name, or take this one back first: ",
+            "Choose another name, or delete this one first: ",
             Remedy("untag", name=name, tag=known),
         )
     )
@@ -136,7 +138,7 @@ def _check_complete(state: State, version: int) -> None:
         if gone and old.snapshot(uuid).named_among(gone):
             raise VersionGoneError(
                 f"{state.scope} of {state.store.url}: a clean-up has removed files of {uuid} of "
-                f"version {version}, which cannot be tagged any more. Nothing was written."
+                f"version {version}, so that version can no longer be tagged. Nothing was written."
             )
 
 

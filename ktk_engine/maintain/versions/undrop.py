@@ -69,7 +69,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
         raise ConsistencyError(
             Message(
                 f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in "
-                "its place, take this one out first: ",
+                "its place, drop this one first: ",
                 Remedy.on("drop", *cube_and_dataset(uuid)),
             )
         )

@@ -59,15 +59,15 @@ def check_columns_alike(name: str, schema: pa.Schema) -> None:
     found = first_pair_alike(schema.names)
     if found is not None:
         raise ConsistencyError(
-            f"{name} has the columns `{found[0]}` and `{found[1]}`: letter case alone tells them "
-            "apart, which SQL ignores. Python reads each by its exact name (Store), and writes it "
+            f"{name} has the columns `{found[0]}` and `{found[1]}`: they differ only in letter "
+            "case, which SQL ignores. Python reads each by its exact name (Store), and writes it "
             "under another one."
         )
 
 
 @dataclass(frozen=True)
 class KnownStores:
-    """The stores that statements name, with what other statements know of them."""
+    """The stores that statements name, with what other statements know about them."""
 
     open_schema: OpenSchema  # by schema, None if there is no such schema; also by address
     trust: Trust = field(default_factory=Trust)  # where views and cubes may lead to
@@ -75,11 +75,11 @@ class KnownStores:
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
 
     def metadata(self, store: ObjectStore) -> MetadataCache:
-        """Give what is known of a store's files."""
+        """Give what is known about a store's files."""
         return self._metadata.setdefault(store.url, MetadataCache())
 
     def renewed(self, store: ObjectStore) -> MetadataCache:
-        """Forget what is known of files that may have changed; see `metadata`."""
+        """Forget what is known about files that may have changed; see `metadata`."""
         self._metadata.pop(store.url, None)
         return self.metadata(store)
 
@@ -97,7 +97,7 @@ class KnownStores:
 class NamedRelations:
     """The relations of one statement, all read at one version of each scope."""
 
-    known: KnownStores
+    stores: KnownStores
     # gives the version of a scope that is read in place of its newest; with the datasets to read
     _earlier: Callable[[State], State] | None = None
     _catalogs: dict[str, Catalog | None] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class NamedRelations:
     def earlier(self, version_of: Callable[[State], State]) -> NamedRelations:
         """The same relations as `version_of` gives the scopes that hold them."""
         kept = (self._catalogs, self._schemas)
-        return NamedRelations(self.known, version_of, *kept, _views=self._views)
+        return NamedRelations(self.stores, version_of, *kept, _views=self._views)
 
     def find(self, parts: Sequence[str], within: str = "") -> tuple[str, Relation] | None:
         """Find the relation that an unquoted name means, and its schema or address.
@@ -122,14 +122,14 @@ class NamedRelations:
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, StoreAddress):
             if within:  # what was checked is what is opened
-                where = self.known.trust.follow(within, parts[-1], address.store)
+                where = self.stores.trust.follow(within, parts[-1], address.store)
                 address = replace(address, store=where)
             return address.store, self._outside(parts, address)
         if len(parts) != 2:
             return None
         schema, name = parts
         if within:
-            schema = self.known.trust.follow(within, name, schema)
+            schema = self.stores.trust.follow(within, name, schema)
         if not is_store_address(schema):
             schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
@@ -151,13 +151,13 @@ class NamedRelations:
 
     def _catalog(self, schema: str) -> Catalog | None:
         if schema not in self._catalogs:
-            store = self.known.open_schema(schema)
+            store = self.stores.open_schema(schema)
             self._catalogs[schema] = None if store is None else Catalog.of(store)
         return self._catalogs[schema]
 
     def store(self, schema: str) -> ObjectStore:
         """Open the store of a relation that was found."""
-        store = self.known.open_schema(schema)
+        store = self.stores.open_schema(schema)
         assert store is not None
         return store
 
@@ -169,7 +169,7 @@ class NamedRelations:
                 self._states[key] = moment.of(self.state(schema, scope))
             else:
                 state = resolve(self.store(schema), scope)
-                state = replace(state, known=self.known.snapshots(state))
+                state = replace(state, snapshot_cache=self.stores.snapshots(state))
                 self._states[key] = state if self._earlier is None else self._earlier(state)
         return self._states[key]
 
@@ -178,17 +178,17 @@ class NamedRelations:
 
         Raises a `QueryError` for a version of several logs.
         """
-        if view.elsewhere and moment is not None and moment.timestamp is None:
-            listed = ", ".join(f"{name} of {place}" for name, place in view.elsewhere.items())
+        if view.external and moment is not None and moment.timestamp is None:
+            listed = ", ".join(f"{name} of {place}" for name, place in view.external.items())
             raise QueryError(
                 f"{schema}.{view.name} {moment}: the cube reads datasets of other stores "
-                f"({listed}), whose versions are counted by themselves. Ask for a moment: "
+                f"({listed}), which count their versions separately. Ask for a time: "
                 "timestamp as of '2026-11-01'."
             )
 
         def state_in(place: str) -> State:
-            where = self.known.trust.follow(schema, view.name, place) if place else schema
-            if self.known.open_schema(where) is None:
+            where = self.stores.trust.follow(schema, view.name, place) if place else schema
+            if self.stores.open_schema(where) is None:
                 raise DatasetNotFoundError(
                     f"Cube {schema}.{view.name} reads datasets of schema {place}, which is gone."
                 )
@@ -214,7 +214,7 @@ class NamedRelations:
         """
         key = (schema, name)
         if key not in self._queries:
-            is_foreign = not self.known.trust.is_own(schema)
+            is_foreign = not self.stores.trust.is_own(schema)
             sql = self.view(schema, name).sql
             statement = stored_query(f"{schema}.{name}", sql, is_foreign)
             references = tuple(
@@ -226,7 +226,7 @@ class NamedRelations:
 
     def _followed(self, schema: str, name: str, parts: Name, is_foreign: bool) -> Name:
         """The parts of a reference that a view may read, with the location of files to open."""
-        trust = self.known.trust
+        trust = self.stores.trust
         address = parse_address(parts[0]) if len(parts) == 3 else None
         if isinstance(address, FileAddress):
             files = (address.location, address.options)
@@ -238,8 +238,8 @@ class NamedRelations:
             trust.follow(schema, name, parts[0])
         if is_foreign and address is None and self.find(parts, schema) is None:
             raise QueryError(
-                f"{schema}.{name} reads {'.'.join(parts)}, which is no relation of its store, and "
-                "a view of another store reads nothing else."
+                f"{schema}.{name} reads {'.'.join(parts)}, which is not in its store, "
+                "and a view of another store reads nothing else."
             )
         return parts
 
@@ -254,7 +254,7 @@ class NamedRelations:
         """Give a dataset at a version; see `cube`."""
         state = self.state(schema, scope_of(uuid), moment)
         check_columns_alike(f"{schema}.{uuid}", state.snapshot(uuid).schema)
-        snapshot, known = state.snapshot(uuid), self.known.metadata(state.store)
+        snapshot, known = state.snapshot(uuid), self.stores.metadata(state.store)
 
         def plan(names: Sequence[str], condition: Condition) -> Plan:
             parts = conjuncts(condition)
@@ -271,7 +271,7 @@ class NamedRelations:
             if datasets and moment is not None:  # some may be younger
                 scope = state.scope
                 datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
-            known = self.known.metadata(state.store)
+            known = self.stores.metadata(state.store)
             self._cubes[key] = load_cube(state, datasets, None, known)
         return self._cubes[key]
 

@@ -28,18 +28,18 @@ class QueryText:
 
     # columns of a relation that no store knows; raises a `QueryError` if nothing does
     columns_of: Callable[[Name], Sequence[str]]
-    # texts of views, by the names that stand for them
+    # texts of views; `view` gives their names
     views: list[str] = field(default_factory=list)
 
     def view(self, text: str) -> str:
-        """Give a name that stands for the text of a view."""
+        """Add the text of a view; returns the name that a query uses for it."""
         self.views.append(text)
         return f"{_VIEW}{len(self.views) - 1}"
 
     def usages(
-        self, text: str, known: Mapping[str, pa.Schema], dialect: Dialect
+        self, text: str, schemas: Mapping[str, pa.Schema], dialect: Dialect
     ) -> dict[str, Usage]:
-        """Find what a query needs of known relations; see `query_usages`.
+        """Find what a query needs of relations, given their schemas; see `query_usages`.
 
         `dialect` is that of the session; the text is in the default one.
         """
@@ -49,7 +49,7 @@ class QueryText:
             if dialect.is_case_sensitive or dialect.others:
                 return {}
             tree = self._tree(text)
-            return query_usages(tree, known, self._others(tree, known), dialect)
+            return query_usages(tree, schemas, self._others(tree, schemas), dialect)
         except (SqlglotError, QueryError, RecursionError):
             return {}
 
@@ -66,12 +66,14 @@ class QueryText:
                 table.replace(exp.Subquery(this=view, alias=table.args.get("alias")))
         return tree
 
-    def _others(self, tree: exp.Query, known: Mapping[str, pa.Schema]) -> dict[str, Sequence[str]]:
+    def _others(
+        self, tree: exp.Query, schemas: Mapping[str, pa.Schema]
+    ) -> dict[str, Sequence[str]]:
         """The columns of Spark's own relations, which get names of one part."""
         queries = {part.alias.lower() for part in tree.find_all(exp.CTE)}
         found: dict[str, Sequence[str]] = {}
         for table in tree.find_all(exp.Table):
-            if table.name in known or (not table.db and table.name.lower() in queries):
+            if table.name in schemas or (not table.db and table.name.lower() in queries):
                 continue
             if not isinstance(table.this, exp.Identifier):
                 continue  # a function

@@ -41,16 +41,16 @@ class _NotUnderstoodError(Exception):
 
 def query_usages(
     query: exp.Query,
-    known: Mapping[str, pa.Schema],
+    schemas: Mapping[str, pa.Schema],
     others: Mapping[str, Sequence[str]],
     dialect: Dialect,
 ) -> dict[str, Usage]:
     """Find what a query in Spark's dialect needs of each relation; none if it is not understood.
 
-    Changes the query. `known` has the relations by their names, which occur once each, and `others`
-    the columns of all other relations. `dialect` is that of the session.
+    Changes the query. `schemas` has the relations by their names, which occur once each. `others`
+    has the columns of all other relations. `dialect` is that of the session.
     """
-    columns = {name: list(schema.names) for name, schema in known.items()}
+    columns = {name: list(schema.names) for name, schema in schemas.items()}
     columns |= {name: list(names) for name, names in others.items()}
     folded = {table: {name.lower(): name for name in names} for table, names in columns.items()}
     if any(len(folded[table]) < len(names) for table, names in columns.items()):
@@ -66,7 +66,7 @@ def query_usages(
             expand_alias_refs=False,
             validate_qualify_columns=False,
         )
-        found = _Reading(known, folded, dialect).read(tree)
+        found = _Reading(schemas, folded, dialect).read(tree)
     except (SqlglotError, _NotUnderstoodError, RecursionError):
         return {}
     return found
@@ -92,11 +92,11 @@ class _Reading:
 
     def __init__(
         self,
-        known: Mapping[str, pa.Schema],
+        schemas: Mapping[str, pa.Schema],
         folded: Mapping[str, Mapping[str, str]],
         dialect: Dialect,
     ) -> None:
-        self._known = known
+        self._schemas = schemas
         self._folded = folded
         self._dialect = dialect
         self._asked: dict[int, _Asked] = {}
@@ -116,7 +116,7 @@ class _Reading:
             raise _NotUnderstoodError  # joins between parentheses
         aliases = {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
         if any(_root(dot) in aliases for dot in tree.find_all(exp.Dot)):
-            # `b.a` is taken for a field of the column b if b is a relation of a semi join.
+            # sqlglot reads `b.a` as a field of the column b if b is a relation of a semi join.
             raise _NotUnderstoodError
         for alias in tree.find_all(exp.TableAlias):
             if alias.args.get("columns") and isinstance(alias.parent, exp.Table | exp.Subquery):
@@ -128,7 +128,7 @@ class _Reading:
                 self._union(scope)
             elif not isinstance(scope.expression, exp.Values | exp.Subquery | exp.Table):
                 raise _NotUnderstoodError
-        if self._found.keys() != self._known.keys():
+        if self._found.keys() != self._schemas.keys():
             raise _NotUnderstoodError
         return self._found
 
@@ -148,7 +148,7 @@ class _Reading:
             alone = [part for part in tested if _only(part, alias)]
             if isinstance(source, Scope):
                 self._ask(source, named.get(alias, set()), [_unqualified(p) for p in alone])
-            elif source.name in self._known:
+            elif source.name in self._schemas:
                 self._table(source, alias, named.get(alias, set()), alone)
         for part in scope.subquery_scopes:
             self._ask(part, None, [])
@@ -159,7 +159,9 @@ class _Reading:
         if scope.expression.args.get("by_name"):
             raise _NotUnderstoodError  # columns match by name
         names = scope.expression.named_selects
-        for part in scope.set_operation_scopes:
+        # sqlglot 30.21 renamed them at the latest.
+        parts = "set_operation_scopes" if hasattr(scope, "set_operation_scopes") else "union_scopes"
+        for part in getattr(scope, parts):
             columns, own = None, part.expression.named_selects
             keeps = (
                 isinstance(scope.expression, exp.Union) and not scope.expression.args["distinct"]
@@ -236,7 +238,7 @@ class _Reading:
         ]
 
     def _table(self, table: exp.Table, alias: str, named: set[str], tested: list[Node]) -> None:
-        schema, folded = self._known[table.name], self._folded[table.name]
+        schema, folded = self._schemas[table.name], self._folded[table.name]
         if table.name in self._found or not named <= folded.keys():
             raise _NotUnderstoodError
         parts: list[Condition] = []

@@ -153,7 +153,7 @@ class Trace:
         place = Place(schema, relation, moment)
         view = self.relations.view(schema, relation.name) if relation.kind == "view" else None
         if view is not None:
-            joined = (view.cube, view.datasets, sorted(view.elsewhere.items()))
+            joined = (view.cube, view.datasets, sorted(view.external.items()))
             self.texts[str(place)] = repr(joined) if view.kind == "cube" else view.sql
         if view is not None and view.kind != "cube":
             if str(place) in path:

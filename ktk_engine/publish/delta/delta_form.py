@@ -56,7 +56,6 @@ class DeltaForm:
     name = "delta"
     title = "Delta"
     record = "Delta log"
-    remedy = "publish"
 
     def folder(self, uuid: str) -> str:
         """See `Form.folder`."""
@@ -107,6 +106,10 @@ class DeltaForm:
         """See `Form.verify_with_library`."""
         return _verify_with_deltalake(wanted.store, wanted.snapshot)
 
+    def owns(self, uuid: str, key: str) -> bool:
+        """See `Form.owns`."""
+        return key.startswith(f"{log_folder(uuid)}/")
+
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""
         return delete_log(store, uuid)
@@ -136,8 +139,8 @@ class DeltaVersion:
             return ""
         lost = counted(len(self.table.difference[1]), "file")
         return (
-            f"Another program wrote version {self.present.version} of the Delta log. That is taken "
-            f"back, with the rows of {lost} that it added"
+            f"Another program wrote version {self.present.version} of the Delta log. That is "
+            f"undone, with the rows of {lost} that it added"
         )
 
     @property
@@ -214,8 +217,8 @@ class DeltaTable:
         return (self.present.published, self.present.commit) == mark
 
     @cached_property
-    def _is_anew(self) -> bool:
-        """Whether all files are added, with statistics that the log lacks.
+    def _adds_all(self) -> bool:
+        """Whether the version adds all files, with statistics that the log lacks.
 
         They are of an earlier version, or more columns have all bounds by now. That is looked for
         where columns change, and where a checkpoint lists all files in any case.
@@ -230,7 +233,7 @@ class DeltaTable:
 
     @cached_property
     def _added(self) -> Snapshot:
-        if self._is_anew:
+        if self._adds_all:
             return self.snapshot
         gained = pa.array(self.difference[0], pa.string())
         kept = pc.is_in(self.snapshot.file_column("key"), value_set=gained)
@@ -353,9 +356,7 @@ def _verify_with_deltalake(store: ObjectStore, snapshot: Snapshot) -> str:
     except Exception as error:  # noqa: BLE001 (whatever it says is reported)
         return f"delta-rs cannot read its Delta log: {error}"
     if len(found) != snapshot.file_table.num_rows:
-        return (
-            f"delta-rs finds {len(found):,} files, and {snapshot.file_table.num_rows:,} are right"
-        )
+        return f"delta-rs finds {len(found):,} files instead of {snapshot.file_table.num_rows:,}"
     names = [field.name for field in table.schema().fields]
     if names != snapshot.schema.names:
         return f"delta-rs finds the columns {', '.join(names)}"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
-from ktk_engine.format.dataset_key import DELTA_LOG
 from ktk_engine.format.field_types import check_types
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parse_json import parse_json
@@ -24,6 +23,7 @@ from ktk_engine.store.key import join_key
 APP_ID = "dbt-ktk"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_FOLDER = "_delta_log"
 _MARK = "ktk"
 _MARK_BYTES = 4096
 
@@ -73,7 +73,7 @@ class DeltaState:
 
 def log_folder(uuid: str) -> str:
     """Key of the folder with a dataset's Delta log."""
-    return join_key(uuid, DELTA_LOG)
+    return join_key(uuid, _FOLDER)
 
 
 def entry_key(uuid: str, version: int) -> str:
@@ -120,7 +120,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
         if entries and not newest:
             head = _head(store, uuid, entries[-1])
         if len(newest) > 1 and _head(store, uuid, newest[0]) != first:
-            return read_log(store, uuid)  # it was deleted and begun anew meanwhile
+            return read_log(store, uuid)  # it was deleted and started again meanwhile
         for name in ("readerFeatures", "writerFeatures"):
             set(state.protocol.get(name) or ())
         if not state.broken:
@@ -132,7 +132,7 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
             raise
         state.broken = f"an entry or checkpoint is damaged: {error}"
     if (entries or checkpoints) and not (state.metadata and state.protocol) and not state.broken:
-        state.broken = "it does not say what table it is of"
+        state.broken = "it does not name its table"
     version = max([-1, *entries, *checkpoints])
     if state.broken:
         return DeltaState(version, broken=state.broken)

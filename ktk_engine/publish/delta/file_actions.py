@@ -1,4 +1,4 @@
-"""Add and remove actions: what a Delta log says of a dataset's files.
+"""Add and remove actions: what a Delta log says about a dataset's files.
 
 See docs/design/files-and-commits.md, Delta.
 """
@@ -35,7 +35,7 @@ from ktk_engine.snapshot.snapshot import (
 
 _COUNTED_COLUMNS = 32  # columns with statistics, Delta's own default
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-# Digits of decimals that survive in readers which take all numbers of JSON for doubles.
+# Digits of decimals that survive in readers that read all JSON numbers as doubles.
 _DOWN, _UP = Context(prec=15, rounding=ROUND_FLOOR), Context(prec=15, rounding=ROUND_CEILING)
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?Z?)?")
@@ -93,7 +93,7 @@ def _texts(name: str, values: pa.Array) -> pa.StringArray:
         for value in values.to_pylist():
             if value in ("", _HIVE_NULL):
                 raise PublishError(
-                    f"partition column {name} holds {value!r}, which Delta readers take for null. "
+                    f"partition column {name} holds {value!r}, which Delta readers read as null. "
                     "Give these rows another value"
                 )
         return values

@@ -1,7 +1,8 @@
 """Writes Avro files, and reads those that this library has written.
 
-Libraries read a file by the schema in it, so a few bytes of others can say that they are any number
-of records. Only files with the schemas of manifests are read here, whose records all need bytes.
+Libraries read a file by the schema in it, so a few bytes that others wrote can say that they are
+any number of records. Only files with the schemas of manifests are read here, whose records all
+need bytes.
 """
 
 from __future__ import annotations

@@ -118,14 +118,14 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
     for parts in _paths((field.name, field) for field in schema):
         other = seen.setdefault(".".join(parts).lower(), parts)
         if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
-            yield f"{_shown(parts)}: Iceberg takes it for {_shown(other)}. Rename one"
+            yield f"{_shown(parts)}: Iceberg confuses it with {_shown(other)}. Rename one"
     known = {".".join(parts): parts for parts in seen.values()}
     gone = (item for file in stored for item in file if item.name not in schema.names)
     for parts in _paths((field.name, field) for field in gone):
         if (other := known.setdefault(".".join(parts), parts)) != parts:
             yield (
-                f"files still have {_shown(parts)}, which was dropped, and Iceberg takes it for "
-                f"{_shown(other)}. Rewrite them: rebuild the dataset"
+                f"files still have {_shown(parts)}, which was dropped, and Iceberg confuses it "
+                f"with {_shown(other)}. Rewrite them: rebuild the dataset"
             )
 
 
@@ -194,8 +194,8 @@ def _integer(t: pa.DataType, top: bool) -> str:
     """A type that holds all values, and that no reader confuses with one of the same bits."""
     if pat.is_uint64(t):
         raise Inexpressible(
-            "Iceberg has no unsigned numbers, and readers would take those from 2^63 on for "
-            "negative ones. Store it as decimal(20,0) or bigint"
+            "Iceberg has no unsigned numbers, and readers would read those from 2^63 on as "
+            "negative. Store it as decimal(20,0) or bigint"
         )
     if pat.is_uint32(t) and not top:
         raise Inexpressible(

@@ -35,7 +35,6 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     metadata_key,
     put_hint,
     read_metadata,
-    replace_earlier,
 )
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
@@ -71,7 +70,7 @@ class IcebergVersion:
             return ""
         return (
             f"Another program wrote version {self.present.version} of the Iceberg metadata. That "
-            "is taken back, with the rows that it added"
+            "is undone, with the rows that it added"
         )
 
     @property
@@ -124,7 +123,7 @@ class IcebergVersion:
                 gone, added = changed_files(before, self.wanted.snapshot)
                 changed.carry_on(self.present.snapshot["manifest-list"], gone)
             except (ObjectNotFoundError, FormatError):
-                pass  # then write all manifests anew
+                pass  # then all manifests are rewritten
             else:
                 changed.add(added)
                 return changed
@@ -134,7 +133,7 @@ class IcebergVersion:
     def _published_before(self) -> Snapshot | None:
         """The snapshot that the current manifests describe; None if it is no longer available."""
         said = self.present.snapshot["summary"]
-        known = self.wanted.known.get(said[SNAPSHOT])
+        known = self.wanted.snapshot_cache.get(said[SNAPSHOT])
         try:
             return known or read_snapshot(self.wanted.store, said[SNAPSHOT], said[SHA256])
         except (ObjectNotFoundError, FormatError):
@@ -229,9 +228,7 @@ class IcebergVersion:
         """See `NextVersion.settle`."""
         store = self.wanted.store
         tidies = self.version % _TIDIED_EVERY == 0 or not self.table.is_new
-        # A host with an earlier version of this library may have written there again.
-        show = replace_earlier if self.present.hint < 0 or tidies else put_hint
-        show(store, self._uuid, self.version)
+        put_hint(store, self._uuid, self.version)
         if tidies:
             _tidy(self.table.addresses, self._uuid, self._metadata)
 

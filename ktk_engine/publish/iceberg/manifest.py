@@ -39,7 +39,7 @@ Listed = dict[str, Any]  # a record of a manifest list, of one manifest
 
 @dataclass(frozen=True)
 class Layout:
-    """What manifests say of the table, apart from its files."""
+    """What manifests say about the table, apart from its files."""
 
     schema: Mapping[str, Any]
     spec_id: int  # of the partition spec

@@ -58,7 +58,7 @@ class TableFiles:
     deleted: tuple[int, int] = (0, 0)  # files and rows, where known
 
     def __post_init__(self) -> None:
-        self._name, self._is_anew = f"ktk-{uuid4().hex}", False
+        self._name, self._lists_all = f"ktk-{uuid4().hex}", False
 
     def add(self, files: pa.Table) -> None:
         """Add rows of `Snapshot.files`; raises a `PublishError` if something of them is unknown."""
@@ -69,12 +69,12 @@ class TableFiles:
         self.added = len(entries), sum(e["data_file"]["record_count"] for _, e in entries)
 
     def add_all(self, before: Mapping[str, str]) -> None:
-        """List all files anew, in place of those that a snapshot with the summary `before` has."""
+        """List all files again, in place of those that a snapshot with the summary `before` has."""
         self.add(self.dataset.files)
         said = [before.get(name, "") for name in (_FILES, _RECORDS)]
         files, rows = (int(text) if _NUMBER.fullmatch(text) else 0 for text in said)
         self.deleted = files, rows
-        self._is_anew = self.snapshot.parent is not None
+        self._lists_all = self.snapshot.parent is not None
 
     def carry_on(self, list_before: str, gone: pa.Table) -> None:
         """Keep the manifests of the list before, and rewrite those that name files in `gone`.
@@ -163,8 +163,8 @@ class TableFiles:
 
     @property
     def _operation(self) -> str:
-        if self._is_anew or (self.added[0] and self.deleted[0]):
-            return "overwrite"  # a reader of appended rows alone must not take all for new
+        if self._lists_all or (self.added[0] and self.deleted[0]):
+            return "overwrite"  # readers of appended rows alone must not read all as new
         return "delete" if self.deleted[0] else "append"
 
 

@@ -59,7 +59,7 @@ class ClassicJobs:
         tracker = self._context.statusTracker()
         stages = [
             tracker.getStageInfo(stage)
-            for job in self._known()
+            for job in self._jobs()
             if job.status == "RUNNING"
             for stage in job.stageIds
         ]
@@ -72,7 +72,7 @@ class ClassicJobs:
 
     def work(self) -> GroupWork:
         """See `JobGroup`; Python's status tracker only knows tasks."""
-        numbers = {stage for job in self._known() for stage in job.stageIds}
+        numbers = {stage for job in self._jobs() for stage in job.stageIds}
         found = [stage for stage in (_last_attempt(self._context, n) for n in numbers) if stage]
         last = [stage for stage in found if not stage.shuffleWriteRecords()]
         return GroupWork(
@@ -89,7 +89,7 @@ class ClassicJobs:
         for session in self._sessions:  # jobs of threads that the user's code started
             interrupt_all(session)
 
-    def _known(self) -> list[Any]:
+    def _jobs(self) -> list[Any]:
         tracker = self._context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.name)]
         return [job for job in jobs if job is not None]

@@ -47,7 +47,7 @@ MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "ktk"
 
 
 @dataclass
-class _Known:
+class _SessionCache:
     """What the client keeps of a session, so that it asks the server once."""
 
     host: str
@@ -58,7 +58,7 @@ class _Known:
     version: tuple[int, int] | None = None
 
 
-_known: dict[str, _Known] = {}  # by session id
+_caches: dict[str, _SessionCache] = {}  # by session id
 
 
 def open_session(connection: Any, user: str | None = None) -> SparkSession:
@@ -72,7 +72,7 @@ def open_session(connection: Any, user: str | None = None) -> SparkSession:
     from pyspark.sql.utils import is_remote
 
     session: Any = SparkSession(connection, user)
-    _known[session.session_id] = _Known(session.client.host, is_ours=True)
+    _caches[session.session_id] = _SessionCache(session.client.host, is_ours=True)
     weakref.finalize(session, _forget, session.session_id)
     atexit.register(_close, weakref.ref(session))
     if not is_remote():  # with the client alone it is
@@ -101,30 +101,30 @@ def _close(opened: weakref.ref[Any]) -> None:
 
 
 def forget(session: Any) -> None:
-    """Drop what is known of a session that has ended."""
+    """Drop what is known about a session that has ended."""
     _forget(session.session_id)
 
 
 def _forget(number: str) -> None:
-    _known.pop(number, None)
+    _caches.pop(number, None)
     if not our_servers() and os.environ.get(MODE) == _OURS:
         del os.environ[MODE]
 
 
 def our_servers() -> list[str]:
     """The servers on which this process has sessions that were opened here."""
-    return sorted({known.host for known in _known.values() if known.is_ours})
+    return sorted({cache.host for cache in _caches.values() if cache.is_ours})
 
 
 def is_ours(session: Any) -> bool:
     """Whether a session was opened here, and is not shared with a user's code."""
-    known = _known.get(session.session_id)
-    return known is not None and known.is_ours and not known.is_shared
+    cache = _caches.get(session.session_id)
+    return cache is not None and cache.is_ours and not cache.is_shared
 
 
 def share(session: Any) -> None:
     """Note that a user's code may work in a session that was opened here."""
-    _known[session.session_id].is_shared = True
+    _caches[session.session_id].is_shared = True
 
 
 class ConnectClient:
@@ -137,7 +137,7 @@ class ConnectClient:
 
     def __init__(self, session: Any) -> None:
         self.session = session
-        self._known = _known.setdefault(session.session_id, _Known(session.client.host))
+        self._cache = _caches.setdefault(session.session_id, _SessionCache(session.client.host))
 
     @property
     def master(self) -> str:
@@ -147,10 +147,10 @@ class ConnectClient:
     @property
     def version(self) -> tuple[int, int]:
         """See `Client`."""
-        if self._known.version is None:
+        if self._cache.version is None:
             major, minor, *_ = self.session.version.split(".")
-            self._known.version = int(major), int(minor)
-        return self._known.version
+            self._cache.version = int(major), int(minor)
+        return self._cache.version
 
     @property
     def parallelism(self) -> int:
@@ -163,13 +163,13 @@ class ConnectClient:
 
     def _setting(self, key: str) -> str | None:
         """A setting that stays the same while the session lives."""
-        if key not in self._known.settings:
-            self._known.settings[key] = self.session.conf.get(key, None)
-        return self._known.settings[key]
+        if key not in self._cache.settings:
+            self._cache.settings[key] = self.session.conf.get(key, None)
+        return self._cache.settings[key]
 
     def has_archive(self, name: str) -> bool:
         """See `Client`."""
-        return name in self._known.archives
+        return name in self._cache.archives
 
     def send_archive(self, archive: Path) -> None:
         """See `Client`; a server that takes no packages must have them."""
@@ -178,7 +178,7 @@ class ConnectClient:
 
         with suppress(UnsupportedOperationException):  # Sail's
             self.session.addArtifacts(str(archive), pyfile=True)
-        self._known.archives.add(archive.name)
+        self._cache.archives.add(archive.name)
 
     def new_session(self) -> SparkSession:
         """A new one on the server, at the same address."""
@@ -325,7 +325,7 @@ class ConnectClient:
 
 
 def _without_explain(message: str) -> str:
-    """Of an error of an explained statement, the error of the statement."""
+    """The error of a statement, from that of an `explain` of it."""
     length = len("explain ")
     place = re.sub(
         r"\(line 1, pos (\d+)\)",
@@ -337,14 +337,14 @@ def _without_explain(message: str) -> str:
 
 
 def lost_session(error: Exception) -> str:
-    """Say that a server of Spark Connect, or a session there, is gone; else empty."""
+    """Say that a Spark Connect server, or a session there, is gone; else empty."""
     if "grpc" not in sys.modules or not is_lost(error):  # a classic one may use such words
         return ""
-    servers = ", ".join(sorted({known.host for known in _known.values()}))
+    servers = ", ".join(sorted({cache.host for cache in _caches.values()}))
     return (
-        f"The server {servers + ' ' if servers else ''}of Spark Connect does not answer any more, "
-        f"or has ended this session: {first_line(error)} What was not committed is discarded; run "
-        "it again, in a new session."
+        f"The server {servers + ' ' if servers else ''}of Spark Connect no longer answers, or has "
+        f"ended this session: {first_line(error)} What was not committed is discarded; run it "
+        "again, in a new session."
     )
 
 

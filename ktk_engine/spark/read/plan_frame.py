@@ -50,7 +50,7 @@ _SMALL_ANSWER = 4 * 1024 * 1024
 _ROWS_OF_ONE_TASK = 65_536
 # One worker reads and aggregates this many before that.
 _ROWS_OF_ONE_WORKER = 524_288
-_MOST_REREAD = 4
+_MAX_READ_AMPLIFICATION = 4
 _LONGEST_LIST = 1_000
 
 
@@ -95,12 +95,12 @@ def _all_rows(
     found = tasks(store, footers, plan, names, workers, uncut)
     if not found:
         return task_frame(scanner.session, store, found, plan_schema(plan, names))
-    once, with_rereading = bytes_read(store, footers, plan, found)
+    once, amplified = bytes_read(store, footers, plan, found)
     if compute_small and once <= _most_read(scanner, plan) and _may_be_small(plan, found, names):
         answer = _small_answer(scanner, plan, names, aggregated)
         if answer is not None:
             return answer
-    if len(plan.datasets) > 1 and with_rereading > _MOST_REREAD * once:
+    if len(plan.datasets) > 1 and amplified > _MAX_READ_AMPLIFICATION * once:
         return _joined_by_spark(scanner, plan, names)
     return task_frame(scanner.session, store, found, plan_schema(plan, names))
 

@@ -71,8 +71,8 @@ def _folder_of_here(elsewhere: bool) -> Iterator[None]:
         if not elsewhere:
             raise
         where = (
-            f" {socket.gethostname()} looked for it, where tasks of Spark Connect run: a store in "
-            "a folder has to be mounted there at the same path, or to be an object store."
+            f" Tasks of Spark Connect run on {socket.gethostname()}, which does not see it. Mount "
+            "the store's folder there at the same path, or use an object store."
         )
         raise ObjectNotFoundError(Message(error, where)) from None
 

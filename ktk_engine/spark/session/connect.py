@@ -1,4 +1,4 @@
-"""Sessions on a server of Spark Connect, and why one no longer answers."""
+"""Sessions on a Spark Connect server, and why one no longer answers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
         if is_refused(error):
             question = "Is its token right, and still valid?"
         raise SessionError(
-            f"The server {shown(remote)} of Spark Connect does not answer: "
+            f"The Spark Connect server {shown(remote)} does not answer: "
             f"{first_line(error)} {question}"
         ) from error
 
@@ -150,7 +150,7 @@ def server_problem(host: str, port: int) -> str:
         return ""
     problem = address_problem(host, port)
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return problem and f"The server sc://{where} of Spark Connect does not answer: {problem}."
+    return problem and f"The Spark Connect server sc://{where} does not answer: {problem}."
 
 
 def is_gone(session: SparkSession) -> bool:

@@ -43,7 +43,7 @@ def map_in_workers(
     """
     ship_engine(frame.sparkSession)
     names = frame.columns
-    if any("." in name or "`" in name for name in names):  # PySpark would take them for expressions
+    if any("." in name or "`" in name for name in names):  # PySpark would read them as expressions
         frame = frame.toDF(*(f"_{number}" for number in range(len(names))))
     return frame.mapInArrow(_checked(_with_names(function, names)), schema)
 

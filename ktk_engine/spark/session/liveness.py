@@ -45,7 +45,7 @@ def why_ended() -> str:
         return _end_of_process(jvm_process())
     master = str(context.master)
     return (
-        f"Spark has stopped, which ran on {master}. "
+        f"Spark on {master} has stopped. "
         f"{master_problem(master) or 'Its log says why; run it again.'}"
     )
 
@@ -110,7 +110,7 @@ def address_problem(host: str, port: int, is_master: bool = False) -> str:
             if is_master:
                 connection.sendall(_QUESTION)
                 if not connection.recv(1):
-                    return "the server there is no Spark master"
+                    return "the server there is not a Spark master"
     except TimeoutError:
         return f"nothing for {_PATIENCE:.0f} seconds"
     except OSError as error:

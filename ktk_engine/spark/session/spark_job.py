@@ -62,8 +62,8 @@ def worker_error(text: str) -> KtkError | None:
     """
     found = _OURS.findall(text)
     if not found:
-        unfit = worker_mismatch(text)
-        return SessionError(unfit) if unfit else None
+        mismatch = worker_mismatch(text)
+        return SessionError(mismatch) if mismatch else None
     name, message = found[-1]
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, KtkError):
@@ -83,8 +83,8 @@ def _interrupted(error: BaseException) -> bool:
 
 def _gone(file: str) -> Message:
     return Message(
-        f"The file {file} is missing. If a clean-up ran meanwhile, run it again; else restore the "
-        "file from a backup, or ",
+        f"The file {file} is missing. If a clean-up ran meanwhile, run it again; otherwise restore "
+        "the file from a backup, or ",
         Remedy("rebuild"),
         ". ",
         Remedy("check_files"),

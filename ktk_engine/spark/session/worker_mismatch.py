@@ -30,9 +30,9 @@ def worker_mismatch(text: str) -> str:
     if found := _PACKAGE.search(text):
         name = (found[1] or found[2]).lower()
         return (
-            f"The executors' Python lacks {name}, or has too old a one. Executors need Python "
-            f"{here} with pyarrow and numpy: install them there, or name a Python of theirs that "
-            f"has them: {_SETTING}."
+            f"The executors' Python lacks {name}, or has a version that is too old. Executors need "
+            f"Python {here} with pyarrow and numpy: install them there, or name one of their "
+            f"Pythons that has them: {_SETTING}."
         )
     if found := _STARTED.search(text):
         library = _LIBRARY.search(found[1])
@@ -42,7 +42,7 @@ def worker_mismatch(text: str) -> str:
         last = found[1].strip().splitlines()[-1].strip()
         return (
             f"The executors' Python cannot start Spark's workers: {last}. Executors need Python "
-            f"{here} with pyarrow and numpy: name one of theirs that works: {_SETTING}."
+            f"{here} with pyarrow and numpy: name one of their Pythons that works: {_SETTING}."
         )
     return ""
 

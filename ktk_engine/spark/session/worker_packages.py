@@ -26,6 +26,6 @@ def _refusal(name: str, oldest: str, found: str) -> str:
     return (
         f"The executor on {socket.gethostname()} has {name} {found or 'not installed'} in its "
         f"Python {platform.python_version()}, but cubes need {name} {oldest} or newer there. "
-        "Install it on the executors, or name a Python of theirs that has it: "
+        "Install it on the executors, or name one of their Pythons that has it: "
         "`spark.pyspark.python` in the profile's server_side_parameters."
     )

@@ -92,7 +92,7 @@ def implied_condition(scanner: Scanner, schema: pa.Schema, narrowing: Narrowing)
 
 
 def _read(narrowing: Narrowing, schema: pa.Schema, dialect: Dialect) -> Condition:
-    """What the texts of conditions say of the rows alone."""
+    """What the texts of conditions say about the rows alone."""
     options = []
     for text in narrowing.conditions:
         parts = []

@@ -50,7 +50,7 @@ _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
 
 
 def open_parquet_source(
-    session: SparkSession, known: KnownStores, address: FileAddress, name: str
+    session: SparkSession, stores: KnownStores, address: FileAddress, name: str
 ) -> ParquetSource | None:
     """Open parquet files of this machine; None if there are none, since they may be elsewhere.
 
@@ -64,7 +64,7 @@ def open_parquet_source(
         return None
     refuse_tables(name, [file.path for file in found])
     store = SourceFiles(name, address.location)
-    metadata = known.renewed(store)
+    metadata = stores.renewed(store)
     return ParquetSource(
         session, address, read_plain_files(store, metadata.footers, found), metadata
     )
@@ -77,7 +77,7 @@ class ParquetSource:
     session: SparkSession = field(compare=False, repr=False)
     address: FileAddress
     files: PlainFiles
-    known: MetadataCache = field(compare=False, repr=False)  # footers of the files
+    metadata: MetadataCache = field(compare=False, repr=False)  # footers of the files
 
     @cached_property
     def obstacle(self) -> str:
@@ -95,7 +95,7 @@ class ParquetSource:
                 return f"column `{name}` has different types"
             if name not in folders and None in self._read_types(name):
                 return f"column `{name}` has a type that Spark cannot read"
-        return "" if self._lists_all() else "Spark's reader passes over files, or finds others"
+        return "" if self._lists_all() else "Spark's reader skips files, or finds others"
 
     def _lists_all(self) -> bool:
         """Whether Spark would read exactly these files: it hides names that begin with `_`."""
@@ -138,14 +138,14 @@ class ParquetSource:
             if option not in _OF_FILES:
                 said = next(k for k, _ in self.address.options if k.lower() == option)
                 raise ConfigurationError(
-                    f"The options of {files.store.url} have {said}, which is of Spark's own "
-                    f"reader. That cannot read these files: {self.obstacle}. Leave the option "
-                    "out, or have the files written anew."
+                    f"The options of {files.store.url} have {said}, which belongs to Spark's own "
+                    f"reader. That reader cannot read these files: {self.obstacle}. Leave the "
+                    "option out, or have the files rewritten."
                 )
         if files.spelled_otherwise:
             raise ConfigurationError(
                 f"Files of {files.store.url} spell `{files.spelled_otherwise}` in different "
-                f"letters, and Spark's own reader, which takes them for one, cannot read these "
+                f"letters, and Spark's own reader, which treats them as one, cannot read these "
                 f"files: {self.obstacle}. Spell the column in one way."
             )
         refused = {**files.refused, **_without_type(files)}
@@ -155,7 +155,7 @@ class ParquetSource:
 
         def plan(names: Sequence[str], condition: Condition) -> Plan:
             parts = [c for c in conjuncts(condition) if not c.columns & refused.keys()]
-            return plan_rows(files.store, files.snapshot, 0, names, parts, self.known)
+            return plan_rows(files.store, files.snapshot, 0, names, parts, self.metadata)
 
         schema = files.schema
         for name in refused:
@@ -191,7 +191,7 @@ class StatementFiles:
     """Plain files of this machine that one statement reads, each opened once: they may change."""
 
     session: SparkSession
-    known: KnownStores
+    stores: KnownStores
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
 
     def source(self, address: FileAddress, name: str) -> ParquetSource | None:
@@ -200,6 +200,8 @@ class StatementFiles:
         if key not in self._sources:
             is_parquet = address.format == "parquet"
             self._sources[key] = (
-                open_parquet_source(self.session, self.known, address, name) if is_parquet else None
+                open_parquet_source(self.session, self.stores, address, name)
+                if is_parquet
+                else None
             )
         return self._sources[key]

@@ -59,7 +59,7 @@ _ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
 _SEPARATORS = ",;|\t"
-_ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are no text
+_ODD = "encode(value, 'UTF-8') <> cast(value as binary)"  # bytes that are not text
 _LF = "\n"
 # Spark decompresses files with these names.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
@@ -88,7 +88,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         if condition == "COLUMN_ALREADY_EXISTS":
             key = (error.getMessageParameters() or {}).get("columnName", "")
             said = f"Source {name}: the files at {address.location} have objects with the key {key}"
-            raise DataError(f"{said} twice, which letter case does not tell apart.") from error
+            raise DataError(f"{said} twice, if letter case is ignored.") from error
         if condition not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
@@ -97,7 +97,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
                 "Correct ",
                 Remedy("location"),
                 " (a relative one starts at the project's folder), or put the files there. Spark "
-                "passes over names that begin with _ or a dot.",
+                "skips names that begin with _ or a dot.",
             )
         ) from error
 
@@ -181,12 +181,12 @@ class _Files:
             refuse_tables(self.name, map(unquote, self._listed), self._exists, _in_braces)
         if missing := {file.path for file in there} - readable_paths(self._listed):
             raise self._refusal(
-                f"Spark does not read {min(missing)}. It passes over names that begin with _ or a "
-                "dot, and cannot read names with a colon. Rename the file."
+                f"Spark does not read {min(missing)}. It skips names that begin with _ or a dot, "
+                "and cannot read names with a colon. Rename the file."
             )
         layouts = {_folder_names(uri): local_path(uri) for uri in sorted(self._listed)}
         if len(layouts) > 1 and self.given.get("recursivefilelookup", "").lower() != "true":
-            one, other, *_ = layouts.values()  # Spark would pass over one of them
+            one, other, *_ = layouts.values()  # Spark would skip one of them
             raise self._refusal(
                 f"{one} and {other} are in folders of different layouts. Let ",
                 Remedy("location"),
@@ -318,7 +318,7 @@ class _Files:
                 raise self._refusal(
                     f"the files have different headers. {first} has {', '.join(known[first])}; "
                     f"{file} has {', '.join(names)}. Write them with one header, or leave out "
-                    "files that are no data: ",
+                    "files that are not data: ",
                     Remedy("only_files", ending="csv"),
                     ".",
                 )
@@ -352,7 +352,7 @@ class _Files:
     def _check_documents(self) -> None:
         """Refuse JSON files with text that is not one document, a line or a file.
 
-        Spark's own reader drops what follows a document. So each is put into a document of ours,
+        Spark's own reader drops what follows a document. So each is put into a document of our own,
         whose end is read only if nothing follows. It also makes `?` of half a character.
         """
         if self._encoding.lower() not in ("", "utf-8", "utf8"):
@@ -418,7 +418,7 @@ def _value_of_folder(name: str) -> str:
     """SQL for the text of a column of folders, by the folder's name."""
     path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
-    # A percent sign that encodes nothing stands for itself.
+    # A percent sign that encodes nothing is itself.
     text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"
     value = f"url_decode(replace({text}, '+', '%2B'))"
     return f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
@@ -467,7 +467,7 @@ def readable_paths(uris: Iterable[str]) -> set[str]:
 
 
 def literal_location(location: str) -> str:
-    """Escape an existing path of this machine, which is no pattern, whatever its name."""
+    """Escape an existing path of this machine, which is not a pattern, whatever its name."""
     return _escaped(location) if os.path.exists(location) else location
 
 

@@ -77,7 +77,7 @@ class SqlSession:
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.known = KnownStores(self.open_schema, self.trust)
+        self.stores = KnownStores(self.open_schema, self.trust)
         self.views = TemporaryViews(self.session)
         client_of(self.session).answer_at_once()
 
@@ -159,7 +159,7 @@ class SqlSession:
         self.plans = []
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
         return _Binding(
-            self, places, NamedRelations(self.known), StatementFiles(self.session, self.known)
+            self, places, NamedRelations(self.stores), StatementFiles(self.session, self.stores)
         )
 
     @property
@@ -213,7 +213,7 @@ class SqlSession:
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give the scanner of a store's files in this session."""
-        return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
+        return Scanner(self.session, store, self.scratch, self.stores.metadata(store).footers)
 
 
 def columns_of(session: SparkSession, name: Name) -> list[str]:

@@ -44,8 +44,8 @@ def read_stored_view(
     check_plans(view, query, plans, names.values(), is_foreign=is_foreign)
     if _TYPED_BY_TEXT.intersection(called) and client.has_user_types(frame):
         raise QueryError(
-            f"{view} has a column of a user-defined type, whose Python module would be imported, "
-            "which no stored view may. Nothing was computed."
+            f"{view} has a column of a user-defined type, whose Python module would be imported. A "
+            "stored view may not do that. Nothing was computed."
         )
     return frame
 

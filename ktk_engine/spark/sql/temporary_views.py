@@ -19,7 +19,7 @@ from ktk_engine.types.reserved_name import OWN_PREFIX
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A view that somebody writes into a store cannot name ours.
+# A view that another program writes into a store cannot name ours.
 _PREFIX = f"{OWN_PREFIX}{secrets.token_hex(8)}_"
 
 

@@ -173,7 +173,7 @@ class TextValues:
     def exact(self, text: str, t: st.DataType, name: str) -> str:
         """SQL for a value of the column `name`, whose nested texts are converted too.
 
-        It raises an error where a text is no value of its type.
+        It raises an error where a text is not a value of its type.
         """
         known = self.declared.get(name)
         return self._exact(text, t, name, parse_type(known) if known else None)

@@ -65,7 +65,7 @@ class DecidedRows:
         return [ClauseCount(row[_CLAUSE], row[_ROWS], row[_HITS], row[_PAIRS]) for row in found]
 
     def repeated_row(self, names: Sequence[str]) -> dict[str, object]:
-        """A stored row that clauses take for several source rows, with some of its columns."""
+        """A stored row that several source rows change, with some of its columns."""
         shown = [F.first(_of(self.stored, name)).alias(name) for name in names]
         hits = aggregate(self.rows, [_ROW], F.count(_CLAUSE).alias(_HITS), *shown)
         with spark_job():

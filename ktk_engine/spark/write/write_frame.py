@@ -41,7 +41,7 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WrittenFiles:
         context = TaskContext.get()
         if context is None:  # Sail's server, which does not keep rows sorted either
             raise SessionError(
-                "This server of Spark Connect cannot write files: its tasks do not know "
+                "This Spark Connect server cannot write files: its tasks do not know "
                 "their numbers. Pass the rows as Arrow (frame.toArrow()) to write them in this "
                 "process, or use a server of Apache Spark. Nothing was written."
             )
@@ -61,9 +61,9 @@ def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
     if job.store.is_remote or not keys or job.store.exists(keys[0]):
         return
     raise SessionError(
-        f"The tasks of Spark Connect wrote to {job.store.url} on a machine of their own: this "
-        "process does not see their files. Mount the folder at the same path on all machines, or "
-        "keep the store in an object store. Nothing was committed."
+        f"The tasks of Spark Connect wrote to {job.store.url} on another machine: this process "
+        "does not see their files. Mount the folder at the same path on all machines, or keep the "
+        "store in an object store. Nothing was committed."
     )
 
 

@@ -80,5 +80,5 @@ def parse_cloud_address(url: str) -> CloudAddress:
 def _problem(scheme: str, what: str) -> str:
     return (
         f"The address of a store with '{scheme}://' {what}. Its form is {FORMS}; keys and other "
-        "settings stand in `storage_options` or the environment (docs/stores.md)."
+        "settings belong in `storage_options` or the environment (docs/stores.md)."
     )

@@ -103,7 +103,7 @@ class Cloud(ABC):
 def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) -> dict[str, str]:
     """Check the names of settings, and give non-empty values as text.
 
-    Raises a `ConfigurationError` for unknown settings and for values that are no text.
+    Raises a `ConfigurationError` for unknown settings and for values that are not text.
     """
     for key, value in given.items():
         if key not in known:
@@ -123,7 +123,7 @@ def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) 
 
 
 def check_endpoint(endpoint: str, name: str) -> None:
-    """Refuse an endpoint that is no plain address of a server, without repeating it."""
+    """Refuse an endpoint that is not a plain address of a server, without repeating it."""
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} has to begin with https:// (or http://, for a server of your own)."

@@ -243,7 +243,7 @@ class CloudStore(ObjectStore):
         prefix = self._cloud.address.path("")
         if prefix and not path.startswith(f"{prefix}/"):
             return None
-        with suppress(InvalidKeyError):  # an invalid key is no object of ours
+        with suppress(InvalidKeyError):  # an invalid key is not one of the store's objects
             return validate_key(path[len(f"{prefix}/") :] if prefix else path)
         return None
 

@@ -26,7 +26,7 @@ class FetchedFile(io.RawIOBase):
     """The Python side of a `pyarrow.PythonFile`.
 
     Announced ranges are fetched in parallel when it is made; anything else when it is read. So
-    errors of the store are raised by requests, and not taken for damage by a decoder.
+    errors of the store are raised by requests, so that no decoder reports them as damage.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is known of failed requests to object stores, and the errors for them."""
+"""What is known about failed requests to object stores, and the errors for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class RequestFailure:
-    """What is known of a failed request."""
+    """What is known about a failed request."""
 
     status: int  # of HTTP; 0: no response
     code: str  # the store's name of the problem; empty: none

@@ -130,7 +130,7 @@ def _open_child(segment: str, parent: int, create: bool) -> int:
         refuse_link(segment, parent)
         if create:
             raise NotADirectoryError(
-                errno.ENOTDIR, f"{segment!r} is a file; there can be no object below it"
+                errno.ENOTDIR, f"{segment!r} is a file; no object can be below it"
             ) from error
         # An object is a file, so there is nothing below it.
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment) from error

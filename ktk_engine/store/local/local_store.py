@@ -355,7 +355,7 @@ def _names(
             is_folder = entry.is_dir(follow_symlinks=False)
             if not (is_folder or unreadable or entry.is_file(follow_symlinks=False)):
                 continue
-            with suppress(InvalidKeyError):  # an invalid key is no object
+            with suppress(InvalidKeyError):  # an invalid key is not an object
                 if validate_key(folder + entry.name) != LOCK_KEY:
                     yield entry.name + "/" if is_folder else entry.name
 

@@ -50,7 +50,7 @@ class SourceFiles(LocalStore):
         try:
             descriptor = os.open(path, _FLAGS)
         except FileNotFoundError as error:
-            raise ObjectNotFoundError(f"there is no {path} any more") from error
+            raise ObjectNotFoundError(f"{path} no longer exists") from error
         except OSError as error:
             raise StoreError(
                 Message(

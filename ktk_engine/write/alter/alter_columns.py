@@ -30,7 +30,7 @@ from ktk_engine.write.staging import Staging
 
 
 def alter_columns(
-    staging: Staging, uuid: str, changes: ColumnChanges, known: MetadataCache
+    staging: Staging, uuid: str, changes: ColumnChanges, cache: MetadataCache
 ) -> bool:
     """Change the columns of a dataset, and say whether there was anything to change.
 
@@ -46,18 +46,18 @@ def alter_columns(
     schema = changes.schema(base.schema)
     if schema.equals(base.schema):
         return False
-    if _is_read_as_it_is(state, base, changes, known):
+    if _is_read_as_it_is(state, base, changes, cache):
         _check(state, base, changes, schema)
         change = _Altered(base, changes, schema)
         role = role_of(state.scope, base)
         staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
         return True
-    _rewrite(staging, base, changes, known)
+    _rewrite(staging, base, changes, cache)
     return True
 
 
 def _is_read_as_it_is(
-    state: State, base: Snapshot, changes: ColumnChanges, known: MetadataCache
+    state: State, base: Snapshot, changes: ColumnChanges, cache: MetadataCache
 ) -> bool:
     """Whether every reader gets the changed rows from the present files.
 
@@ -66,7 +66,7 @@ def _is_read_as_it_is(
     """
     if changes.drop or changes.rename or (changes.add and state.scope.cube):
         return False
-    schemas, at = physical_schemas(state.store, known.footers, base, base.files)
+    schemas, at = physical_schemas(state.store, cache.footers, base, base.files)
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     stored = {Identifier(name) for schema in used for name in schema.names}
     return not any(Identifier(name) in stored for name in changes.add)
@@ -88,11 +88,11 @@ def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:
 
 
 def _rewrite(
-    staging: Staging, base: Snapshot, changes: ColumnChanges, known: MetadataCache
+    staging: Staging, base: Snapshot, changes: ColumnChanges, cache: MetadataCache
 ) -> None:
     """Write all rows again, with the changes and otherwise as they are."""
     state = staging.state
-    present = present_rows(state, base, known.footers)
+    present = present_rows(state, base, cache.footers)
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # A row that another commit adds meanwhile has the old columns.

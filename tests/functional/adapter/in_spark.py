@@ -67,7 +67,7 @@ def columns_of(project, table: str) -> list[str]:
 
 
 def rebuilt(statement: str, columns: Callable[[str], list[str]]) -> Iterator[str]:
-    """Give what builds a table anew, for a statement that changes it in place.
+    """Give what rebuilds a table, for a statement that changes it in place.
 
     Args:
         statement: Spark SQL; other statements are given as they are.

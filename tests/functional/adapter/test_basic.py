@@ -40,7 +40,7 @@ COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]
 
 
 def statistics(storage, columns=COLUMNS, cube="seed_cube") -> dict:
-    """What docs say of a table of one row and file; its first column addresses a cube's cells."""
+    """What docs show of a table of one row and file; its first column addresses a cube's cells."""
     values = {"rows": 1, "bytes": AnyNumber(), "files": 1, "partitions": 1}
     values["last_commit"] = AnyString()
     if storage == "cube":
@@ -188,7 +188,7 @@ class TestValidateConnection(BaseValidateConnection):
 
 
 class UpdatedRows:
-    """`update_rows` of the harness builds the table anew: nothing changes one in place."""
+    """`update_rows` of the harness rebuilds the table: nothing changes one in place."""
 
     @pytest.fixture(scope="class")
     def project(self, project):

@@ -174,7 +174,7 @@ def _decimal(schema):
 def test_partition_values_that_readers_take_for_null_are_refused(tmp_path, value):
     store = Store(tmp_path / "s")
     store.write_table("t", pa.table({"p": [value], "v": [1]}), partition_by=["p"])
-    with pytest.raises(PublishError, match="readers take for null"):
+    with pytest.raises(PublishError, match="readers read as null"):
         publish_datasets(store._store, "t")
 
 

@@ -393,7 +393,7 @@ def test_files_that_may_share_cells_wait_for_a_compaction(tmp_path):
 def test_formats_that_nobody_knows_are_refused():
     assert check_formats("delta") == ("delta",)
     assert check_formats("iceberg, delta") == check_formats(["iceberg", "delta"])
-    with pytest.raises(ConfigurationError, match="'hudi' is no format"):
+    with pytest.raises(ConfigurationError, match="'hudi' is not a format"):
         check_formats(["hudi"])
 
 

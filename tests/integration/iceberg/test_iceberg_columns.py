@@ -170,7 +170,9 @@ COLLISIONS = {
 def test_names_that_make_the_same_path_are_refused(store, name):
     face = Store.of(store)
     face.write_table("t", pa.table(COLLISIONS[name]))
-    with pytest.raises(PublishError, match=r"(?i)(column|field) .*: Iceberg takes it for .*Rename"):
+    with pytest.raises(
+        PublishError, match=r"(?i)(column|field) .*: Iceberg confuses it with .*Rename"
+    ):
         face.table("t").publish("iceberg")
 
 

@@ -128,7 +128,7 @@ def test_what_iceberg_cannot_say_is_refused_before_anything_is_written(tmp_path,
 def test_a_column_with_the_path_of_a_field_is_refused(tmp_path):
     store = Store(tmp_path / "s")
     store.write_table("t", pa.table({"a.b": [1], "a": [{"b": 2}]}))
-    with pytest.raises(PublishError, match=r"field b of a: Iceberg takes it for column a\.b"):
+    with pytest.raises(PublishError, match=r"field b of a: Iceberg confuses it with column a\.b"):
         store.table("t").publish("iceberg")
 
 

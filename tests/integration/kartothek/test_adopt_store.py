@@ -45,7 +45,7 @@ def old(store, written):
 
 
 def data_files(store):
-    """Name, content's length and age of every file that is no document."""
+    """Name, content's length and age of every file except documents."""
     return {
         path.relative_to(store.root).as_posix(): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in store.root.rglob("*.parquet")
@@ -114,7 +114,7 @@ def test_a_lost_specification_is_found_in_the_other_datasets(old):
     assert (found.seed_dataset, found.dimension_columns) == ("cells", ("x", "y"))
     assert (found.partition_columns, found.suppress_index_on) == (("p",), frozenset("y"))
     notes = {item.name: item.notes for item in adoption.datasets}
-    assert "lost what the cube is" in notes["cells"][0] and notes["more"] == ()
+    assert "no longer said what the cube is" in notes["cells"][0] and notes["more"] == ()
 
 
 _APPEND = """

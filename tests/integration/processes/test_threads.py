@@ -92,8 +92,8 @@ def test_queries_of_one_store(store, writer):
         assert files(asked, condition) == expected[condition]
 
     assert in_threads(ask) > 3 * THREADS
-    known = shared._known
-    for kept in (known.indices._parts, known.indices._footers, known.footers._known):
+    cache = shared._cache
+    for kept in (cache.indices._parts, cache.indices._footers, cache.footers._footers):
         assert kept._total == sum(size for _, size in kept._values.values())
         assert kept._total <= kept._largest or len(kept._values) == 1
         assert not kept._reading
@@ -174,5 +174,5 @@ def test_the_least_recently_used_value_goes():
     for key, value in (("a", "xxxx"), ("b", "xxxx"), ("a", ""), ("c", "xxxx"), ("d", "x" * 99)):
         kept.get(key, lambda value=value: value)
         if key == "c":
-            assert kept.known("b") is None and kept.known("a") and kept.known("c")
-    assert kept.known("a") is None and kept.known("d") == "x" * 99
+            assert kept.cached("b") is None and kept.cached("a") and kept.cached("c")
+    assert kept.cached("a") is None and kept.cached("d") == "x" * 99

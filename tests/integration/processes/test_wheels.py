@@ -21,7 +21,7 @@ from tests.functional.snippets import snippets_of
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("ktk_engine", "dbt", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
-# Of the engine's folder, what says how it is built and is no part of the package.
+# Of the engine's folder, what says how it is built and is not a part of the package.
 BESIDE = {"ktk_engine/LICENSE", "ktk_engine/README.md", "ktk_engine/pyproject.toml"}
 UV = os.environ.get("KTK_UV") or "uv"
 # What is said in place of an index that cannot be reached.

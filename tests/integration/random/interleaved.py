@@ -72,7 +72,7 @@ class Change:
     """What one writer does.
 
     Attributes:
-        name: what the log says of it; each change of a scenario has another.
+        name: what the log says about it; each change of a scenario has another.
         run: does it.
         effects: dataset -> what it makes of its rows; None stands for no dataset.
         rests: whether it leaves no entry where it finds nothing to do.
@@ -107,7 +107,7 @@ def rows(numbers: Iterable[int], target: WriteRequest = TABLE) -> pa.Table:
 
 
 def said(name: str) -> dict[str, str]:
-    """What a commit says of the change that it is."""
+    """What a commit says about the change that it is."""
     return {"change": name}
 
 

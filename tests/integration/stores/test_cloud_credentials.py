@@ -94,7 +94,7 @@ def test_half_a_key_is_refused():
 
 
 def test_who_has_no_keys_is_told_where_they_could_be():
-    """The clients ask the machine last, which is no machine of a cloud."""
+    """The clients ask the machine last, which does not run in a cloud."""
     cloud = open_store("s3://bucket/a")._cloud
     error = OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s: no route")
     failure = read_failure(error, cloud)

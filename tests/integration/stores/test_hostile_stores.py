@@ -268,10 +268,8 @@ def test_no_secret_goes_to_an_address_of_a_document(tmp_path, watched, is_view):
     if is_view:
         add_view(store, ViewDocument("v", "view", sql=f"select * from {named}.a.b"))
     else:
-        elsewhere = {"seed": evil}
-        add_view(
-            store, ViewDocument("v", "cube", cube="c", datasets=("seed",), elsewhere=elsewhere)
-        )
+        external = {"seed": evil}
+        add_view(store, ViewDocument("v", "cube", cube="c", datasets=("seed",), external=external))
     local = LocalSql(KnownStores(warehouse.find_schema, warehouse.trust))
     said = attempt("read", lambda: local.rows("select * from other.v"))
     assert f"other.v reads the store at {evil}" in said

@@ -112,7 +112,7 @@ def merged(**config):
         (merged(matched_condition=5), "`matched_condition` must be text, but is 5"),
         (merged(skip_matched_step="yes"), "`skip_matched_step` must be true or false"),
         (merged(not_matched_by_source_action="drop"), "it is `delete` or `update set"),
-        (merged(not_matched_by_source_action="update set a"), "is no assignment"),
+        (merged(not_matched_by_source_action="update set a"), "is not an assignment"),
         (merged(not_matched_by_source_condition="a = 1"), "needs `not_matched_by_source_action`"),
         (merged(matched_condition="a", skip_matched_step=True), "`matched_condition` does nothing"),
         (
@@ -161,7 +161,7 @@ def test_publish_names_formats_that_exist():
     assert publish("none") == publish(False) == publish([]) == ()
     assert publish("delta") == publish(["delta"]) == ("delta",)
     assert publish("delta, iceberg") == publish(["delta", "iceberg"]) == ("delta", "iceberg")
-    assert "'hudi' is no format to publish in. Known: delta, iceberg." in refused(publish="hudi")
+    assert "'hudi' is not a format to publish in. Known: delta, iceberg." in refused(publish="hudi")
     assert "Did you mean `delta`?" in refused(publish="Delta")
     assert "must be a list" in refused(publish={"delta": True})
     view = parse_model_config("m", "m", {"materialized": "view", "publish": "delta"})

@@ -1,4 +1,4 @@
-"""Where a profile's Spark is: what it may say of a server of Spark Connect, and what it may not."""
+"""Where a profile's Spark is: what it may say about a Spark Connect server, and what it may not."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_environment_is_asked_where_the_profile_says_nothing(monkeypatch):
         assert "canary" not in shown(found)
     assert credentials(host="spark.example").server.host == "spark.example"
     monkeypatch.setenv("SPARK_REMOTE", "local[2]")
-    assert "variable SPARK_REMOTE is no address of a Spark Connect server" in refused()
+    assert "variable SPARK_REMOTE is not the address of a Spark Connect server" in refused()
 
 
 def test_it_survives_the_way_through_a_dictionary(monkeypatch):
@@ -118,18 +118,21 @@ def test_it_survives_the_way_through_a_dictionary(monkeypatch):
         ({"port": 1}, "has `port` and no `host`"),
         ({"remote": "sc://a", "host": "b"}, "has `remote` and `host`: `remote` says all of them"),
         ({"remote": "sc://a", "token": TOKEN}, "`remote` and `token`"),
-        ({"remote": "canary.example:15002"}, "`remote` is no address of a Spark Connect server"),
+        (
+            {"remote": "canary.example:15002"},
+            "`remote` is not the address of a Spark Connect",
+        ),
         ({"remote": "sc://canary:pw@a"}, "without a user and without a folder"),
-        ({"remote": "sc://a/folder;token=canary"}, "is no address"),
-        ({"remote": "sc://a/;token"}, "has a parameter that is no `key=value`"),
+        ({"remote": "sc://a/folder;token=canary"}, "is not the address"),
+        ({"remote": "sc://a/;token"}, "has a parameter that is not `key=value`"),
         ({"remote": "sc://a/;token=canary="}, "signs such as = or ; in a value as %3D and %3B"),
-        ({"remote": "sc://a:99999"}, "`port` that is no number from 1 to 65535"),
+        ({"remote": "sc://a:99999"}, "`port` that is not a number from 1 to 65535"),
         ({"remote": 5}, "`remote` is text"),
         ({"host": "sc://a"}, "`host` is a name or an address alone"),
         ({"host": "a:15002"}, "`port`, `token` and `use_ssl` are keys of their own"),
         ({"host": 127}, "`host` is text"),
-        ({"host": "a", "port": "x"}, "`port` that is no number"),
-        ({"host": "a", "port": True}, "`port` that is no number"),
+        ({"host": "a", "port": "x"}, "`port` that is not a number"),
+        ({"host": "a", "port": True}, "`port` that is not a number"),
         ({"host": "a", "token": 5}, "`token` is text"),
         ({"host": "a", "use_ssl": "yes"}, "`use_ssl` is true or false"),
         ({"host": "a", "use_ssl": 1}, "`use_ssl` is true or false"),
@@ -181,7 +184,7 @@ def test_a_metastore_is_of_a_spark_of_dbts_own():
         {"spark.sql.catalog.spark_catalog": "org.example.Catalog"},
     ):
         message = refused(host="a", server_side_parameters=settings)
-        assert "name a metastore" in message and "a Spark of dbt's own process alone" in message
+        assert "name a metastore" in message and "the Spark of dbt's own process alone" in message
 
 
 def test_what_a_session_may_have_is_left_to_the_server():

@@ -81,7 +81,7 @@ def test_partitions_that_no_column_has_change_no_rows(by, sql):
     ):
         assert target(**kind, partition_by=by).partition_by == ()
         (line,) = said(**kind, partition_by=by)
-        assert f"Model m: config `partition_by` asks for `{sql}`, which is no column" in line
+        assert f"Model m: config `partition_by` asks for `{sql}`, which is not a column" in line
 
 
 def test_it_is_one_line_a_run():
@@ -92,7 +92,7 @@ def test_it_is_one_line_a_run():
 @pytest.mark.parametrize(("by", "sql"), COMPUTED, ids=lambda value: str(value))
 def test_partitions_that_are_replaced_are_refused(by, sql):
     message = refused(**OVERWRITTEN, partition_by=by)
-    assert f"`{sql}`, which is no column, and `insert_overwrite` replaces" in message
+    assert f"`{sql}`, which is not a column, and `insert_overwrite` replaces" in message
     assert "Nothing was written. Select" in message
     assert "address its cells" in refused(**CUBE, partition_by=by)
 
@@ -107,8 +107,8 @@ def test_what_stores_no_rows_has_no_partitions(by, _):
 def test_columns_stay_beside_what_is_computed():
     by = {"partition_by": ["region", "month(ts)"]}
     assert target(**TABLE, **by).partition_by == ("region",)
-    assert "`month(ts)`, which is no column" in said(**TABLE, **by)[0]
-    assert "`month(ts)`, which is no column" in refused(**OVERWRITTEN, **by)
+    assert "`month(ts)`, which is not a column" in said(**TABLE, **by)[0]
+    assert "`month(ts)`, which is not a column" in refused(**OVERWRITTEN, **by)
     assert target(**TABLE, partitioned_by=["region", "month(ts)"]).partition_by == ("region",)
     (line,) = said(**TABLE, partitioned_by=["region", "month(ts)"])
     assert "config `partitioned_by` asks for `month(ts)`" in line
@@ -187,7 +187,7 @@ def test_indexes_of_postgres():
         assert "config `indexes` asks for an index on several columns or an expression" in line
         assert not hints("m", {"materialized": "view", "indexes": indexes}, False)
     (line,) = said(**CUBE, indexes=[{"columns": ["a"], "unique": True}])
-    assert "keeps no values apart" in line
+    assert "an index here does not enforce that" in line
     for other in ({}, {"columns": []}, {"columns": [1]}, ["a", "b"], 3):
         assert "an index here is on one column" in refused(
             **TABLE, indexes=[{"columns": "a"}, other]

@@ -48,6 +48,12 @@ def test_a_typo_is_shown_as_it_is():
     assert said.endswith("^^^")
 
 
+def test_a_second_limit_names_that_of_dbt_show():
+    said = spark_message(ParseException(PARSED.format(word="limit")))
+    assert said is not None
+    assert "Leave yours out, and give --limit" in said
+
+
 def test_history_of_delta_lake():
     assert "use ktk history" in (spark_message(AnalysisException(MISSING)) or "")
 
@@ -96,7 +102,7 @@ def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
         (
             "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = "
             'StatusCode.UNAVAILABLE\n\tdetails = "failed to connect to all addresses"\n>',
-            "does not answer any more",
+            "no longer answers",
         ),
         (
             "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] Operation has been "
@@ -106,7 +112,7 @@ def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
         (
             "[JVM_ATTRIBUTE_NOT_SUPPORTED] Attribute `sparkContext` is not supported in Spark "
             "Connect as it depends on the JVM.",
-            "`sparkContext` is of Spark in this process",
+            "`sparkContext` belongs to a Spark in this process",
         ),
         (
             "(org.apache.spark.SparkX) [SOME_ERROR] It failed.\n\nJVM stacktrace:\norg.a",

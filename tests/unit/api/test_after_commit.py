@@ -58,7 +58,7 @@ def silent_after(monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(StoreError, match="no answer") as caught:
             patch.setattr(OpenedStore, "_load_cube", opened)
             patch.setattr(OpenedStore, "_load_table", opened)
-            for kind in (Cube, Table):  # whose commit told what it left, which is opened anew
+            for kind in (Cube, Table):  # whose commit told what it left, which is opened again
                 patch.setattr(kind, "_of", opened)
             change()
         assert caught.value.committed

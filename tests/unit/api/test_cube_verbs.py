@@ -126,7 +126,7 @@ def test_layouts_of_enrichments(opened):
         ({"datasets": {"flights": pl.Series([1])}}, DataError, "but are of type Series"),
         ({"datasets": {"flights": pa.chunked_array([[1]])}}, DataError, "of type ChunkedArray"),
         ({"datasets": {"flights": [FLIGHTS, PLANES]}}, DataError, "the first one"),
-        ({"datasets": {"flights": []}}, DataError, "does not tell the columns"),
+        ({"datasets": {"flights": []}}, DataError, "without frames has no columns"),
         (
             {"datasets": {"flights": FLIGHTS, "p": pa.table({"x": [1]})}},
             ConfigurationError,

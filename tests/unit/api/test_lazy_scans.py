@@ -287,7 +287,7 @@ def test_a_dataset_of_arrow(store):
         lambda: trips.partition_expression,
         lambda: trips.files,
     ):
-        with pytest.raises(QueryError, match="no fragments"):
+        with pytest.raises(QueryError, match="no Arrow fragments"):
             ask()
     with pytest.raises(QueryError, match="expressions"):
         trips.to_table(columns={"x": pc.field("flight")})
@@ -296,7 +296,7 @@ def test_a_dataset_of_arrow(store):
 
 
 def test_arrow_itself_is_refused_what_it_cannot_read(store, tmp_path):
-    """Its C++ knows no method of ours: what it scans must not seem to be empty."""
+    """Its C++ knows none of our methods: what it scans must not seem to be empty."""
     trips = ktk_engine.duckdb.scan_cube(store, "trips")
     both = ds.UnionDataset(trips.schema, [trips, trips])
     for ask in (

@@ -64,7 +64,7 @@ def test_a_cube(store):
     assert not names_in_files(store) & {"FLIGHT", "flight", "GUST"}
     with pytest.raises(TypeClassError, match="payload column Gust is already owned by dataset"):
         cube.extend({"other": table(Flight=[1], Gust=[1.0])})
-    with pytest.raises(ConsistencyError, match="letter case alone tells the datasets more and"):
+    with pytest.raises(ConsistencyError, match="the datasets more and"):
         cube.extend({"More": table(Flight=[1], w=[1.0])})
     with pytest.raises(ConfigurationError, match="Did you mean `gust2`"):
         cube.extend({"other": table(Flight=[1], gust2=[1.0])}, indexes=["gost"])
@@ -72,7 +72,7 @@ def test_a_cube(store):
 
 def test_a_second_table_is_refused(store):
     store.write_table("t", table(a=[1]))
-    with pytest.raises(ConsistencyError, match="letter case alone tells them apart"):
+    with pytest.raises(ConsistencyError, match="they differ only in letter case"):
         store.write_table("T", table(a=[99]))
     assert store.table("t").query().to_arrow()["a"].to_pylist() == [1]
 

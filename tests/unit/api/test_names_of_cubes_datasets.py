@@ -1,4 +1,4 @@
-"""The uuid of a cube's dataset is no name of a table: what is asked under it is refused first."""
+"""The uuid of a cube's dataset does not name a table: requests for it are refused first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no store, name, moment or condition is refused in a sentence, not by a traceback."""
+"""Arguments of the wrong type are refused in a sentence, not by a traceback."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_date_is_the_moment_at_which_it_begins(tmp_path):
     with pytest.raises(KtkError, match="2001-02-03T00:00:00"):
         table.at(timestamp=dt.date(2001, 2, 3))
     for wrong in (5, 1.5, dt.time(3), b"2026-11-01"):
-        with pytest.raises(QueryError, match="is no date or time"):
+        with pytest.raises(QueryError, match="is not a date or time"):
             table.at(timestamp=wrong)
 
 

@@ -1,4 +1,4 @@
-"""Names that people give to commands, and what they are told of those that are no cube or table."""
+"""Names that people give to commands, and what errors say about names without a cube or table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.warehouse.author import by_hand  # deep: who drops it
+from ktk_engine.warehouse.actor import statement_actor  # deep: who drops it
 from ktk_engine.warehouse.relations import check_view_columns  # deep: asks for scopes
 from tests.support.changes import Relations
 from tests.support.dataset_builder import write_plain_nyc
@@ -22,7 +22,7 @@ def told(tmp_path: Path):
     store = warehouse.create_schema("s")
     write_plain_nyc(store)
     relations = Relations(warehouse)
-    relations.create_view("s", "v", "select 1 as a", {"a": "int"}, by_hand())
+    relations.create_view("s", "v", "select 1 as a", {"a": "int"}, statement_actor())
 
     def ask(name: str) -> str:
         with pytest.raises(DatasetNotFoundError) as caught:

@@ -101,5 +101,5 @@ def test_a_table_of_another_program_may_have_the_name_of_a_model_in_a_cube(objec
     build(store, cells(1), target)
     assert Catalog.of(store).find("ORDERS").uuid == "f++s"
     write_plain(store, "orders", rows(1), (), {}, ())
-    with pytest.raises(ConsistencyError, match="stands for several relations: f\\+\\+s, orders"):
+    with pytest.raises(ConsistencyError, match="means several relations: f\\+\\+s, orders"):
         Catalog.of(store).find("orders")

@@ -17,7 +17,7 @@ VIEW = ViewDocument(
     owner="jo",
 )
 CUBE = ViewDocument("c", "cube", cube="nyc", datasets=("flights",))
-JOINED = replace(CUBE, elsewhere={"flights": "production"})
+JOINED = replace(CUBE, external={"flights": "production"})
 
 
 @pytest.mark.parametrize("view", [VIEW, CUBE, JOINED], ids=["view", "cube", "joined"])
@@ -35,7 +35,7 @@ def test_damage(damage):
 
 @pytest.mark.parametrize("damage", [{"sql": "select '\ud800'"}, {"sql": "x" * (1 << 20) + "x"}])
 def test_what_is_never_read_is_never_written(damage):
-    with pytest.raises(FormatError, match=r"has no character there|more than 1 MiB"):
+    with pytest.raises(FormatError, match=r"has an invalid character|more than 1 MiB"):
         render_view(replace(VIEW, **damage))
     content = json.loads(render_view(VIEW)) | damage
     del content["sha256"]

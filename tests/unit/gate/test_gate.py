@@ -101,12 +101,12 @@ def test_a_broken_enrichment_stays_unless_it_may_go():
 def test_what_lies_in_another_store_binds_and_never_leaves():
     model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
     cascade = WriteRequest("seed", "seed", "c", ("L",), ("P",), cascade=True)
-    elsewhere = {"extra": CUBE["extra"]}
+    external = {"extra": CUBE["extra"]}
     with pytest.raises(TypeClassError, match="read from another store, and never changed there"):
-        validate_write(cascade, model, {}, full_refresh=True, elsewhere=elsewhere)
+        validate_write(cascade, model, {}, full_refresh=True, external=external)
     owned = MODEL.append(pa.field("w", pa.int64()))
     with pytest.raises(TypeClassError, match="rename w in seed: extra"):
-        validate_write(SEED, owned, {}, built_by={}, elsewhere=elsewhere)
+        validate_write(SEED, owned, {}, built_by={}, external=external)
 
 
 def test_lost_partition_columns_break_an_enrichment():
@@ -122,7 +122,7 @@ def test_lost_partition_columns_break_an_enrichment():
         (None, "rename it in seed, or remove it from extra or seed"),
         (
             {"seed": "cells"},
-            "config(dataset='extra'); if its rows may go, take it out with dbt",
+            "config(dataset='extra'); if its rows may go, drop it with dbt",
         ),
         (
             {"extra": "more", "seed": "cells"},

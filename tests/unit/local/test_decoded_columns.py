@@ -62,7 +62,7 @@ def answered(store, query, threads=2):
 
 def differently(query, store, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(decoded_columns.DecodedColumns, "known", lambda *_: {})
+        patch.setattr(decoded_columns.DecodedColumns, "cached", lambda *_: {})
         return answered(store, query)
 
 

@@ -195,7 +195,7 @@ def test_engines_by_name(cube):
     assert pa.table(query)["a"].to_pylist() == [3 * i for i in range(10)]
     assert sum(batch.num_rows for batch in query.to_batches()) == 10
     assert str(query.to_pandas()["a"].dtype) == "int64[pyarrow]"
-    with pytest.raises(QueryError, match=r'no engine .duckdb.; known are "auto", "local", "spark"'):
+    with pytest.raises(QueryError, match=r'no engine .duckdb.. Known: "auto", "local", "spark"'):
         query.to_arrow(engine="duckdb")
 
 

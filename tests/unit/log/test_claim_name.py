@@ -1,4 +1,4 @@
-"""Of two names that letter case alone tells apart, one comes to be, also at the same time."""
+"""Only one of two names that differ only in letter case is made, even at the same time."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     change = DbtNode(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
     commit(base, ChangeSet(PendingCommit(), (), deleted=(lost,)))
-    with pytest.raises(CommitConflictError, match="gave up files that this run wrote for plain"):
+    with pytest.raises(CommitConflictError, match="chose to delete files that this run wrote"):
         commit(base, ChangeSet(PendingCommit(commit_id), (change,)))
 
 

@@ -154,9 +154,9 @@ def test_so_is_that_of_a_seed_dataset_with_those_that_depend_on_it(store, docume
         store.put(keys[0], document)
     with pytest.raises(ForeignWriterError) as caught:
         flights_builder(store).commit_rebuild(flights())
-    anew = re.search(r"anew: ([\w ,-]+)", caught.value.said(COMMAND))
-    assert anew is not None
-    for command in anew[1].split(", and then "):
+    advice = re.search(r"write it again: ([\w ,-]+)", caught.value.said(COMMAND))
+    assert advice is not None
+    for command in advice[1].split(", and then "):
         done = CliRunner().invoke(main, ["--store", store.url, *command.split()[1:]], input="y")
         assert done.exit_code == 0, (command, done.output)
     assert [json.loads(store.get(key))["partitions"] for key in keys] == before

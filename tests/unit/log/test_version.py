@@ -109,5 +109,5 @@ def test_a_removed_cube_has_its_versions(grown):
 def test_one_of_version_and_timestamp(grown):
     with pytest.raises(QueryError, match="not both"):
         Store(grown.root).cube("c").at(version=1, timestamp="2026-11-01")
-    with pytest.raises(QueryError, match="is no date or time"):
+    with pytest.raises(QueryError, match="is not a date or time"):
         Store(grown.root).cube("c").at(timestamp="yesterday")

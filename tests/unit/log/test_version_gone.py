@@ -232,6 +232,6 @@ def test_a_version_whose_root_is_left_is_gone_as_well(store, monkeypatch):
     for table in (opened[0], face.table("t", version=version)):
         with pytest.raises(VersionGoneError, match=f"version {version} was cleaned up"):
             table.query().to_arrow()
-    with pytest.raises(VersionGoneError, match="cannot be tagged any more"):
+    with pytest.raises(VersionGoneError, match="can no longer be tagged"):
         face.table("t", version=version).tag("kept")
     assert not face.table("t").check(deep=True)["problems"]

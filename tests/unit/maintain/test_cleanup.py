@@ -177,7 +177,7 @@ def test_slow_writer_loses_against_a_cleanup(store):
     change = DbtNode(store, "plain").append(pa.table({"a": [1]}), commit_id)
     intent(store, PLAIN, commit_id, STALE)
     run_cleanup(store, PLAIN, NOTHING)
-    with pytest.raises(CommitConflictError, match="clean-up gave up"):
+    with pytest.raises(CommitConflictError, match="clean-up chose to delete"):
         commit_change(store, lambda _: change, base, commit_id)
 
 

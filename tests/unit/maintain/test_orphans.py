@@ -30,8 +30,8 @@ def test_only_what_the_project_itself_left_behind(store):
     found = find_orphans(store, ProjectNodes("p", {"e++kept": "model.p.kept"}))
     assert [item.message for item in found] == [
         "c++old (was built by model.p.old; under a new name, its builder keeps it by "
-        "dataset='old'; to take its rows out: store.cube('c').drop('old'))",
-        "gone (was built by seed.p.gone; to take its rows out: store.drop('gone'))",
+        "dataset='old'; to drop its rows: store.cube('c').drop('old'))",
+        "gone (was built by seed.p.gone; to drop its rows: store.drop('gone'))",
     ]
 
 

@@ -44,7 +44,7 @@ BLAME = re.compile(r"damaged|\.drop\(|backup|drop the dataset|rebuild", re.IGNOR
 
 
 def edit(store, uuid, change):
-    """Write a document anew without our stamp, as another program does."""
+    """Rewrite a document without our stamp, as another program does."""
     content = json.loads(store.get(document_key(uuid)))
     content.pop("ktk_commit", None)
     change(content)

@@ -206,7 +206,7 @@ def test_rows_of_a_dataset_by_itself(overlaid):
     snapshot = overlaid.snapshots["flights"]
 
     def plan(*conditions):
-        store, known = overlaid.state.store, overlaid.known
+        store, known = overlaid.state.store, overlaid.cache
         return plan_rows(store, snapshot, 3, ["delay"], conditions, known).datasets[0]
 
     # The later file stays, or the rows that it has replaced would come back.

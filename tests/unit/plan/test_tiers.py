@@ -1,4 +1,4 @@
-"""What tiers say of datasets in segments, of which a plan does not read all."""
+"""What tiers say about datasets in segments, of which a plan does not read all."""
 
 from __future__ import annotations
 

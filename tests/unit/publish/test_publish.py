@@ -245,7 +245,7 @@ def damage(store):
 
 @pytest.mark.parametrize("change", [build_table, write_anew, damage])
 def test_what_happens_before_the_document_is_swapped_is_looked_at_again(store, change):
-    """Another writer of ours commits, or removes and builds anew; a disk spoils the document."""
+    """Another of our writers commits, or removes and rebuilds; a disk spoils the document."""
     build_table(store)
 
     def meanwhile(method, key):

@@ -194,7 +194,9 @@ def test_an_error_says_what_of_the_run_is_committed(prepared):
             assert error.committed == bool(new), at
             assert all(scope in str(error) for scope in new), at
             assert ("committed and stay so" in str(error)) == (len(new) == 3), at
-            assert ("only this is committed" in str(error)) == (len(new) in (1, 2)), at
+            assert ("Only this part of the staged run is committed" in str(error)) == (
+                len(new) in (1, 2)
+            ), at
             found.add(len(new))
     assert {0, 1, 2, 3} <= found
 
@@ -213,7 +215,7 @@ def test_an_error_at_the_end_keeps_what_it_found(prepared, monkeypatch):
 
     commit = ScopeTransaction.commit
     monkeypatch.setattr(ScopeTransaction, "commit", second)
-    with pytest.raises(DataError, match="only this is committed") as caught:
+    with pytest.raises(DataError, match="Only this part of the staged run is committed") as caught:
         publish_stages([stage])
     assert caught.value.findings == ("finding",) and "a note" in caught.value.__notes__
     assert caught.value.committed
@@ -244,7 +246,7 @@ def test_a_run_that_ends_anywhere_leaves_each_scope_old_or_new(prepared, kind, w
         store.at, store.again = -1, False
         outcomes.append(published_or_old(store, prepared, staged))
         if kind == "store fails" and outcomes[-1] in (1, 2):
-            assert "Of the staged run, only this is committed: cube/c" in said
+            assert "Only this part of the staged run is committed: cube/c" in said
         heals(store)
     assert {0, 3} <= set(outcomes)
 

@@ -73,7 +73,7 @@ def _files(numbers, columns=("min.a",), name="x"):
 
 
 class _Kept:
-    """Writes snapshots one after the other, and reads each anew."""
+    """Writes snapshots one after the other, and reads each again."""
 
     def __init__(self, store):
         self.store, self.written, self.count = store, [], 0
@@ -212,9 +212,9 @@ def test_narrowing_reads_what_may_match(tmp_path, monkeypatch):
     three = pa.scalar(3, pa.int64())
     found = snapshot.narrowed([Comparison("p", "=", three), IsNull("a")])
     assert len(found.segments) == 1
-    assert not snapshot.file_table.reader.known
+    assert not snapshot.file_table.reader.tables
     assert len(found.files.filter(pc.equal(found.files["partition.p"], 3))) == 4
-    assert set(snapshot.file_table.reader.known) == set(found.segments)
+    assert set(snapshot.file_table.reader.tables) == set(found.segments)
     mixed = Or((Comparison("p", "=", three), IsNull("a")))
     assert snapshot.narrowed([mixed]) is snapshot
     nothing = And((Comparison("p", "<", three), Comparison("p", ">", three)))

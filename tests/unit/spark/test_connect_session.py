@@ -1,4 +1,4 @@
-"""What is said of addresses of Spark Connect servers."""
+"""What is said about addresses of Spark Connect servers."""
 
 from __future__ import annotations
 

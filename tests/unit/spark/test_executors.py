@@ -1,4 +1,4 @@
-"""What goes to executors, and what is said of those that lack something."""
+"""What goes to executors, and what is said about those that lack something."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_texts(literal, text):
 @pytest.mark.parametrize("literal", [r"'\UFFFFFFFF'", r"'\U00110000'", r"'\ud800'", "'\udfff'"])
 def test_no_characters(literal):
     for sql in (f"select * from identifier({literal})", f"select 1 from t version as of {literal}"):
-        with pytest.raises(QueryError, match="no character"):
+        with pytest.raises(QueryError, match="is not a character"):
             read_statement(sql)
 
 

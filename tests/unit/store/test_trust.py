@@ -98,7 +98,7 @@ def test_roots_on_this_machine(tmp_path, monkeypatch):
         ("/data/an", "x/../other", False),
         ("file:///data/an", "%2e%2e", False),
         ("file:///data/an", "x%2f..", False),
-        ("/an", "other", False),  # the root is no folder of stores
+        ("/an", "other", False),  # the root does not count as a folder of stores
         ("/an", "/an", True),
         ("file:///an", "etc", False),
         ("/data/an", ".", False),

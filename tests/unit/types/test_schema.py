@@ -138,7 +138,7 @@ def test_a_column_of_nulls_in_python_works() -> None:
     table = pa.table({"day": pa.array([1])})
     (finding,) = compare_schemas(pa.schema([("city", pa.string())]), table.schema.remove(0))
     assert str(finding.fix) == (
-        "add it, or table.append_column('city', pa.nulls(len(table), pa.string())), or take it out "
+        "add it, or table.append_column('city', pa.nulls(len(table), pa.string())), or drop it "
         "first: .alter(drop=['city'])"
     )
     added = eval(str(finding.fix).split(", or ")[1], {"pa": pa, "table": table})

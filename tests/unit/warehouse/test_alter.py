@@ -286,9 +286,9 @@ def test_relations_of_others_are_left_to_them(table, run):
 
 
 def test_views_have_comments_only(table, run, relations):
-    from ktk_engine.warehouse.author import by_hand
+    from ktk_engine.warehouse.actor import statement_actor
 
-    relations.create_view(table.root.name, "v", "select 1 as a", {"a": "int"}, by_hand())
+    relations.create_view(table.root.name, "v", "select 1 as a", {"a": "int"}, statement_actor())
     assert run("comment on table s.v is 'seen'")
     assert run("comment on column s.v.a is 'one'")
     from tests.support.committed import read_view

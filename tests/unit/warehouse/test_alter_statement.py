@@ -92,14 +92,17 @@ def test_statements(sql):
         ("alter table a.b add columns (x int, X int)", "a column is named twice"),
         ("alter table a.b add columns (x int", "expected `)` at the end"),
         ("alter table a.b drop partition (p = 1)", "is not supported. Supported: add columns"),
-        ("alter table a.b rename to c", "a table gets another name by Table.rename"),
+        (
+            "alter table a.b rename to c",
+            "Table.rename renames a table, and a view is created again",
+        ),
         ("alter table a.b rename column x.y to z", "`x.y` is a field of a column"),
         ("alter table a.b rename column x z", "expected `to` before `z`"),
         ("alter table a.b alter column x set not null", "`set not null` is not supported"),
         ("alter table a.b drop column x cascade", "`cascade` is not understood"),
         ("alter table a.b set tblproperties (k)", "expected a value before `)`"),
         ("alter table a.b set location 's3://x'", "is not supported"),
-        ("comment on table a.b is x", "expected a text in quotes before `x`"),
+        ("comment on table a.b is x", "expected a string in quotes before `x`"),
     ],
 )
 def test_what_is_not_understood(sql, reason):

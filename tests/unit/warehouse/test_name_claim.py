@@ -115,7 +115,7 @@ def test_the_log_says_who_builds_and_under_which_name(store):
     assert known.find("x").uuid == known.find("c++d").uuid == "c++d"
     assert known.find("d").uuid == "e++d"
     build(store, ROWS, cube_target(relation="d"))
-    with pytest.raises(ConsistencyError, match=r"name d stands for several relations: c\+\+d, e"):
+    with pytest.raises(ConsistencyError, match=r"name d means several relations: c\+\+d, e"):
         Catalog.of(store).find("d")
 
 

@@ -167,7 +167,7 @@ def test_a_cube_that_is_dropped_beside_a_dataset_that_comes(face):
 
 @pytest.mark.parametrize("x", [1, 7])
 def test_what_a_transaction_looked_at_after_its_own_rows(face, x):
-    """Own rows are no conflict, also in a dataset that it appends to; others' are."""
+    """Own rows are not a conflict, also in a dataset that it appends to; others' are."""
     with (
         pytest.raises(CommitConflictError, match=r"c\+\+e") if x == 7 else nullcontext(),
         face.cube("c").transaction() as own,

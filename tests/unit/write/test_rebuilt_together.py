@@ -1,4 +1,4 @@
-"""Datasets of a cube that one run replaces: what does not fit leaves until it is written anew."""
+"""Datasets of a cube that one run replaces: what does not fit leaves until it is rewritten."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ class ConfigReader:
         if named:
             raise self.refuse(
                 key,
-                "says of all dimension columns whether they have an index, and suppress_index_on "
-                "names some that have none. Give one of the two.",
+                "decides about the indexes of all dimension columns, and suppress_index_on names "
+                "some that have none. Give one of the two.",
             )
         return self.names("dimension_columns") if said == "never" else ()
 
@@ -200,7 +200,7 @@ class ConfigReader:
         return [str(k) for k in value if k not in _OPTIONS] if isinstance(value, Mapping) else []
 
     def declared(self) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-        """Types of columns in YAML, and texts there that are no type."""
+        """Types of columns in YAML, and texts there that are not a type."""
         types, others = {}, {}
         for name, column in self.columns.items():
             text = getattr(column, "data_type", None)

@@ -1,4 +1,4 @@
-"""Where a profile's Spark is: in dbt's process, or a server of Spark Connect."""
+"""Where a profile's Spark is: in dbt's process, or a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True)
 class ConnectTarget:
-    """A server of Spark Connect, as PySpark names it."""
+    """A Spark Connect server, as PySpark names it."""
 
     host: str  # name or address; one of IPv6 without brackets
     port: int = _PORT
@@ -48,8 +48,8 @@ class ConnectTarget:
         match = _ADDRESS.fullmatch(remote.strip())
         if match is None:
             raise ValidationError(
-                f"{said_by} is no address of a Spark Connect server: write {_SHORT}, without a "
-                "user and without a folder."
+                f"{said_by} is not the address of a Spark Connect server: write {_SHORT}, without "
+                "a user and without a folder."
             )
         host, port, rest = match[1].strip("[]"), match[2], match[3] or ""
         parameters = {}
@@ -57,7 +57,7 @@ class ConnectTarget:
             key, equals, value = part.partition("=")
             if not key or not equals or "=" in value:
                 raise ValidationError(
-                    f"{said_by} has a parameter that is no `key=value`: write {_SHORT}, and signs "
+                    f"{said_by} has a parameter that is not `key=value`: write {_SHORT}, and signs "
                     "such as = or ; in a value as %3D and %3B."
                 )
             parameters[key] = unquote(value)
@@ -130,13 +130,13 @@ def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:
     if method not in (SESSION, CONNECT):
         raise ValidationError(
             f"The profile has `method: {method}`; type ktk knows `session`, a Spark of dbt's own "
-            "process, and `connect`, a server of Spark Connect."
+            "process, and `connect`, a Spark Connect server."
         )
     if method == SESSION:
         if said:
             raise ValidationError(
-                f"The profile has {_listed(said)} and no `method: connect`: only a server of Spark "
-                f"Connect has such a key. Add the method, or remove {_listed(said)}."
+                f"The profile has {_listed(said)} and no `method: connect`: only a Spark Connect "
+                f"server has such a key. Add the method, or remove {_listed(said)}."
             )
         return None
     target = _target(said)
@@ -156,7 +156,7 @@ def _target(said: Mapping[str, Any]) -> ConnectTarget:
         return _of_keys(said)
     if said:
         raise ValidationError(
-            f"The profile has {_listed(said)} and no `host`: name the server of Spark Connect."
+            f"The profile has {_listed(said)} and no `host`: name the Spark Connect server."
         )
     remote = os.environ.get(_REMOTE, "")
     if not remote:
@@ -208,7 +208,7 @@ def settings_problem(settings: Mapping[str, str]) -> str:
     if has_metastore(settings):
         return (
             "The profile's server_side_parameters name a metastore, and tables are kept in one by "
-            "a Spark of dbt's own process alone: not with a server of Spark Connect. Remove "
+            "the Spark of dbt's own process alone: not with a Spark Connect server. Remove "
             "`spark.sql.catalogImplementation` and `spark.sql.catalog.spark_catalog`, and models "
             "stay in the store."
         )
@@ -220,7 +220,7 @@ def settings_problem(settings: Mapping[str, str]) -> str:
     which = "it" if len(wrong) == 1 else "them"
     return (
         f"The profile's server_side_parameters set {_listed(wrong)}, which a Spark is started "
-        f"with, and a server of Spark Connect runs already (`method: connect`, or {_REMOTE} in the "
+        f"with, and a Spark Connect server already runs (`method: connect`, or {_REMOTE} in the "
         f"environment). Set {which} where the server is started, and remove {which} here."
     )
 
@@ -235,7 +235,7 @@ def _text(said: Mapping[str, Any], key: str) -> str:
 def _port(value: Any, said_by: str) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal() or not 0 < int(text) < 65_536:
-        raise ValidationError(f"{said_by} has a `port` that is no number from 1 to 65535.")
+        raise ValidationError(f"{said_by} has a `port` that is not a number from 1 to 65535.")
     return int(text)
 
 

@@ -32,7 +32,7 @@ _INDEXES = "indexes"
 _OPTIONS = "options"
 # Packages read these from `meta`, and dbt moves configs there that it does not know.
 _ACCESS = tuple(item for item in FOREIGN_CONFIGS["Who may read"] if item.treatment == "refused")
-_ONE_FOR_ALL = " (Said of the first model that has it.)"
+_ONE_FOR_ALL = " (Shown once, for the first model that has it.)"
 # `warn_of_grants` warns of it once per run.
 _ONCE = "grants"
 

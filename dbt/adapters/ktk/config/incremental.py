@@ -40,7 +40,7 @@ class Incremental:
 def parse_incremental(
     model: str, config: Mapping[str, Any], cell_columns: tuple[str, ...]
 ) -> Incremental:
-    """Read what a model says of its incremental runs.
+    """Read what a model says about its incremental runs.
 
     `cell_columns` are the partition and dimension columns of a cube's dataset, its default key;
     empty for a plain table. Raises a `DbtConfigError` for an unknown strategy, a missing key, or a

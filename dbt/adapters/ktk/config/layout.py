@@ -1,4 +1,4 @@
-"""What models of other adapters say of a layout: columns, and what is computed from columns.
+"""What models of other adapters say about a layout: columns, and what is computed from columns.
 
 Elsewhere a model may partition rows by the month of a day, or sort them by an expression. Here a
 partition is one value of a column. Rows are the same either way, unless a run replaces partitions.
@@ -19,7 +19,7 @@ _SORT_KEYS = frozenset(
     ("clustered_by", "cluster_by", "liquid_clustered_by", "zorder", "sorted_by", "sort", "order_by")
 )
 LAYOUT = _PARTITION_KEYS | _SORT_KEYS
-# Of BigQuery's mapping, as dbt-bigquery reads it.
+# The keys of BigQuery's mapping, as dbt-bigquery reads it.
 _KEYS = ("field", "data_type", "granularity", "range", "copy_partitions")
 _DATA_TYPES = ("date", "timestamp", "datetime", "int64")
 _GRANULARITIES = ("hour", "day", "month", "year")
@@ -35,7 +35,7 @@ class LayoutKeys:
     """The keys in the config of a layout."""
 
     columns: tuple[str, ...]
-    computed: tuple[str, ...] = ()  # SQL of expressions that are no columns
+    computed: tuple[str, ...] = ()  # SQL of expressions that are not columns
 
 
 def layout_keys(reader: ConfigReader, key: str) -> LayoutKeys:
@@ -74,24 +74,25 @@ def partition_columns(reader: ConfigReader, in_cube: bool, replaced: bool) -> tu
     why = (
         "the partition columns of a cube address its cells"
         if in_cube
-        else "`insert_overwrite` replaces the partitions that new rows have: other rows would go"
+        else "`insert_overwrite` replaces the partitions that new rows have: other rows would be "
+        "lost"
     )
     raise reader.refuse(
         "partition_by",
-        f"asks for {_sql(keys)}, which is no column, and {why}. Nothing was written. Select "
+        f"asks for {_sql(keys)}, which is not a column, and {why}. Nothing was written. Select "
         f"{_it(keys)} as a column of its own, and name that in `partition_by`.",
     )
 
 
 def unused_keys(reader: ConfigReader, key: str) -> str:
-    """Say which keys of a config are no columns; empty for none."""
+    """Say which keys of a config are not columns; empty for none."""
     keys = layout_keys(reader, key)
     if not keys.computed:
         return ""
     done = "sorted" if key in _SORT_KEYS else "partitioned"
     return (
-        f" asks for {_sql(keys)}, which is no column: files are not {done} by it, and rows are the "
-        f"same. Select {_it(keys)} as a column of its own and name that to change this."
+        f" asks for {_sql(keys)}, which is not a column: files are not {done} by it, and rows are "
+        f"the same. Select {_it(keys)} as a column of its own and name that to change this."
     )
 
 
@@ -121,7 +122,7 @@ def unused_indexes(reader: ConfigReader) -> str:
     given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
-            " asks for a unique index, and an index here keeps no values apart. Use a contract "
+            " asks for a unique index, but an index here does not enforce that. Use a contract "
             "with the constraint `unique`, or dbt's test."
         )
     if not all(_is_one(_columns_of_index(item)) for item in given):

@@ -16,8 +16,8 @@ _ELSEWHERE = {
     "materialized_view": _TABLE,
     "dynamic_table": _TABLE,
     "streaming_table": _TABLE,
-    "external": "Use table with `publish: delta`, whose table other engines read. Files of others "
-    "are a source with `ktk_location`.",
+    "external": "Use table with `publish: delta`, whose table other engines read. Read files of "
+    "other programs as a source with `ktk_location`.",
 }
 _KNOWN = (
     *("view", "table", "incremental", "ephemeral", "snapshot", "seed"),

@@ -67,10 +67,10 @@ _OTHER_NAMES = {
 # Keys of dbt and others that look like ours and are left alone.
 _OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names is hard to read
     """
-    access alias begin bind catalog contract database delimiter deprecation_date
+    access alias begin bind catalog contract delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
     on_configuration_change overwrite partition_field quote_columns quoting
-    required_tests schema static_analysis store_failures tags target_database target_lag
+    required_tests schema static_analysis store_failures tags target_lag
     target_schema test_config versioned where
     """.split()  # noqa: SIM905
 )
@@ -78,7 +78,7 @@ _OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The configuration of a model; one that is no `DatasetConfig` stores no rows."""
+    """The configuration of a model; only a `DatasetConfig` stores rows."""
 
     model: str
     materialized: str
@@ -98,7 +98,7 @@ class DatasetConfig(ModelConfig):
     unchecked: tuple[str, ...]  # warnings of constraints that are accepted and not checked
     # formats in which every commit is published; None changes nothing
     publish: tuple[str, ...] | None
-    no_types: Mapping[str, str]  # column -> its type in YAML that is no type
+    no_types: Mapping[str, str]  # column -> its type in YAML that is not a type
 
     @property
     def keeps_rows(self) -> bool:
@@ -234,7 +234,7 @@ def with_fitting_types(config: _C, columns: pa.Schema) -> tuple[_C, str]:
         + (f"but is {arrow_name(finding.model)}" if finding.model else "but is not selected")
         for finding in findings
     }
-    said.update({name: f"{text!r}, which is no type" for name, text in config.no_types.items()})
+    said.update({name: f"{text!r}, which is not a type" for name, text in config.no_types.items()})
     if not said:
         return config, ""
     fitting = {name: t for name, t in declared.items() if name not in said}
@@ -271,7 +271,7 @@ def _refuse_cube_keys(reader: ConfigReader, materialized: str) -> None:
 
 
 def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
-    """Refuse unknown keys that look like typos of ours; other packages own the rest."""
+    """Refuse unknown keys that look like typos of our keys; other packages own the rest."""
     for key in keys:
         name = str(key).lstrip("+").replace("-", "_")
         if name in _KEYS or name in _KEYS_OF_DBT or name in _OTHERS:

@@ -27,7 +27,7 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
     names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
     if len(set(map(Identifier, names.values()))) < len(names):
         raise DbtConfigError(
-            f"Model {model}: config `snapshot_meta_column_names` gives two columns one name: "
+            f"Model {model}: config `snapshot_meta_column_names` gives two columns the same name: "
             f"{', '.join(names.values())}."
         )
     current = config.get("dbt_valid_to_current") or ""

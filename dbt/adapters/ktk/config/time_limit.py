@@ -40,7 +40,7 @@ def time_limit(node: Any, profile: float | None) -> TimeLimit | None:
 
 
 def seconds_problem(value: Any) -> str:
-    """Say why a value is no `query_timeout`; empty if it is one."""
+    """Say why a value is not a `query_timeout`; empty if it is one."""
     if value is None:
         return ""
     if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < 1e9:

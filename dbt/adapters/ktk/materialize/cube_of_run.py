@@ -26,7 +26,7 @@ class CubeOfRun(StoreAdapter):
         history: Mapping[str, str],
         full_refresh: bool = False,
     ) -> WriteRequest:
-        """Say of the write of a node what run it belongs to, and where the cube's others are."""
+        """Add to a write what its run knows: its node, and where the cube's others are."""
         target = replace(config.target, history=history, full_refresh=full_refresh)
         if self._builders is None or not target.cube:
             return target
@@ -38,7 +38,7 @@ class CubeOfRun(StoreAdapter):
         return replace(
             target,
             built_by=self._builders.of(schema, target.cube),
-            elsewhere=self._elsewhere(schema, others),
+            external=self._external(schema, others),
             rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
         )
 
@@ -58,7 +58,7 @@ class CubeOfRun(StoreAdapter):
             and (of_run if item.full_refresh is None else item.full_refresh)
         )
 
-    def _elsewhere(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
+    def _external(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
         """Datasets of a cube that are read in another schema or store, by id.
 
         This run does not build them, and here they are only a clone, or missing because dbt defers

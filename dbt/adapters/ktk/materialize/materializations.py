@@ -117,8 +117,8 @@ class Materializations(CubeOfRun):
             )
         if isinstance(self.connections.warehouse, StagedWarehouse):
             _LOGGER.warning(
-                f"{model['name']} is a table of the metastore, which cannot be staged: its rows "
-                "are for all to see at once, also if the run is discarded."
+                f"{model['name']} is a table of the metastore, which cannot be staged: all readers "
+                "see its rows at once, even if the run is discarded."
             )
         return True
 
@@ -212,17 +212,17 @@ class Materializations(CubeOfRun):
         config = self._dataset_config_of(model)
         self._warn_of(config)
         schema = str(relation.schema)
-        author = self._author(model, full_refresh)
+        actor = self._actor(model, full_refresh)
         with self.connections.running():
             store = self.connections.warehouse.create_schema(schema)
-            claim = author.dataset(config.target)
+            claim = actor.dataset(config.target)
             replaced = self._replaced(store, claim, config)
             source = rows()
             if config.declared or config.no_types:
                 source, first = source.begun()
                 config = self._with_fitting_types(config, lambda: schema_of(first))
             with findings_file(self._target_folder, str(model["unique_id"])):
-                history = {**author.history, **_views_among(replaced)}
+                history = {**actor.history, **_views_among(replaced)}
                 outcome = write_dataset(
                     store,
                     source,
@@ -234,7 +234,7 @@ class Materializations(CubeOfRun):
                     (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )
                 outcome = published(outcome, store, config, history)
-            notes = drop_replaced(store, claim, replaced, author.history)
+            notes = drop_replaced(store, claim, replaced, actor.history)
         return response_of(outcome.remarked(notes))
 
     def _with_fitting_types(self, config: _C, columns: Callable[[], pa.Schema]) -> _C:
@@ -330,7 +330,7 @@ class Materializations(CubeOfRun):
                 str(relation.identifier),
                 sql,
                 type_names(found),
-                self._author(model, full_refresh),
+                self._actor(model, full_refresh),
             )
         said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *(spoken(note, DBT) for note in notes)]), "rows": None}
@@ -363,13 +363,13 @@ class Materializations(CubeOfRun):
         """Store a cube's virtual table."""
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
-            author = self._author(model, full_refresh)
-            view = create_cube(self.relations, schema, name, sql, author, self._deferred)
+            actor = self._actor(model, full_refresh)
+            view = create_cube(self.relations, schema, name, sql, actor, self._deferred)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
         datasets = counted(len(view.datasets), "dataset")
         said = [f"cube of {datasets}, {counted(count, 'column')}"]
-        said += [f"reads {item} of {place}" for item, place in view.elsewhere.items()]
+        said += [f"reads {item} of {place}" for item, place in view.external.items()]
         return {"message": "; ".join(said), "rows": None}
 
     @available.parse(lambda *_, **__: "")
@@ -398,13 +398,13 @@ class Materializations(CubeOfRun):
         if not columns:
             raise DbtRuntimeError(
                 f"There is no relation {source.schema}.{source.identifier} to clone. Build it "
-                "in the environment that --state describes; if its store is another one, name that "
-                "in the profile: `defer_store`."
+                "in the environment that --state describes; if that environment has another store, "
+                "name it in the profile: `defer_store`."
             )
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
-            author = self._author(model, full_refresh)
-            self.relations.create_view(schema, name, f"select * from {source}", columns, author)
+            actor = self._actor(model, full_refresh)
+            self.relations.create_view(schema, name, f"select * from {source}", columns, actor)
         return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 
     @available.parse(lambda *_, **__: "")
@@ -425,18 +425,18 @@ class Materializations(CubeOfRun):
         schema, name = str(relation.schema), str(relation.identifier)
         warehouse = self.connections.warehouse.published
         with self._after(header, sql) as sql:
-            author = self._running_author()
+            actor = self._running_actor()
             if relation.is_view:
                 columns = type_names(self.connections.sessions.current().schema_of(sql))
-                Relations(warehouse).create_view(schema, name, sql, columns, author)
+                Relations(warehouse).create_view(schema, name, sql, columns, actor)
                 return
             store = warehouse.create_schema(schema)
-            target = WriteRequest(name, history=author.history)
-            claim = author.dataset(target)
+            target = WriteRequest(name, history=actor.history)
+            claim = actor.dataset(target)
             replaced = replaced_relations(store, claim)
             rows = self._rows_to_store(sql, in_session=bool(header))
             build(store, rows, target)
-            drop_replaced(store, claim, replaced, author.history)
+            drop_replaced(store, claim, replaced, actor.history)
 
     def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:
         """The rows of a query, computed in this process if possible."""
@@ -477,4 +477,4 @@ class Materializations(CubeOfRun):
 def _views_among(replaced: Iterable[Relation]) -> dict[str, str]:
     """Metadata for views whose names a dataset takes over, because views have no log."""
     names = [relation.name for relation in replaced if not relation.uuid]
-    return {"reason": f"takes the place of the view {names[0]}"} if names else {}
+    return {"reason": f"replaces the view {names[0]}"} if names else {}

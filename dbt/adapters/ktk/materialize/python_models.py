@@ -167,8 +167,8 @@ def language_problem(node: RelationConfig) -> str:
     if getattr(node, "language", "") != "python" or kind not in _WITHOUT_ROWS:
         return ""
     return (
-        f"Model {node.name}: config `materialized` is {kind}, which keeps a query, and a Python "
-        "model gives rows. Use table, incremental, cube_seed or cube_enrichment."
+        f"Model {node.name}: config `materialized` is {kind}, which stores a query, but a Python "
+        "model returns rows. Use table, incremental, cube_seed or cube_enrichment."
     )
 
 
@@ -178,11 +178,11 @@ def _refuse_sql(model: Mapping[str, Any]) -> None:
     names = [str(item["id"]).rsplit(".", 1)[-1] for item in model.get("extra_ctes") or ()]
     if names:
         raise DbtRuntimeError(
-            f"{who} refers to {', '.join(names)}, which is ephemeral: it exists in SQL alone. "
+            f"{who} refers to {', '.join(names)}, which is ephemeral: it exists only in SQL. "
             "Materialize it as a view or a table. Nothing was written."
         )
     if model["config"].get("sql_header"):
         raise DbtRuntimeError(
-            f"{who} has a sql_header, and no SQL for it to go before. Use session.sql(...) or "
+            f"{who} has a sql_header, but no SQL that it could precede. Use session.sql(...) or "
             "session.conf.set(...) in the model. Nothing was written."
         )

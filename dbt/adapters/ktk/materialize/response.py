@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.ktk.materialize.outcome import Outcome
-from ktk_engine.warehouse.statements import Done
+from ktk_engine.warehouse.statements import StatementResult
 from ktk_engine.write.write_result import RowChanges
 
 
@@ -25,7 +25,7 @@ def response_of(outcome: Outcome) -> KtkResponse:
     return _response(outcome.message, outcome.changes)
 
 
-def response_of_statement(done: Done | None) -> AdapterResponse:
+def response_of_statement(done: StatementResult | None) -> AdapterResponse:
     """Give a statement's outcome as dbt has it; Spark itself reports none."""
     if done is None or done.rows is None:
         return AdapterResponse(_message="OK")

@@ -46,8 +46,8 @@ def read_seed(
 
     Other types than `column_types` are inferred: integers (decimals beyond 64 bits, text beyond 38
     digits), floats, booleans, dates, timestamps (instants, in UTC without a zone) or text. `ragged`
-    fills cells missing at the end of a row with null. Raises a `DataError` if the file is no table,
-    or if a value does not fit its column's type.
+    fills cells missing at the end of a row with null. Raises a `DataError` if the file is not a
+    table, or if a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
     content = path.read_bytes()
@@ -83,7 +83,7 @@ def read_seed(
                 columns[name] = inferred[name].values
     if empty:
         lines = counted(empty, "empty line")
-        warn(f"{path}: left out {lines}, which dbt's own reader makes rows of nulls.")
+        warn(f"{path}: left out {lines}, which dbt's own reader reads as rows of nulls.")
     for said in _said(inferred):
         warn(f"{path}: {said}.")
     return pa.table(columns)

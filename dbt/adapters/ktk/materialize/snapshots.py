@@ -127,7 +127,7 @@ class Snapshots(Materializations):
     ) -> None:
         """Refuse to replace anything: a snapshot is never rebuilt."""
         store = self.connections.warehouse.create_schema(str(relation.schema))
-        claim = self._author(model).dataset(config.target)
+        claim = self._actor(model).dataset(config.target)
         for other in self._replaced(store, claim, config):
             raise ConfigurationError(
                 f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "

@@ -53,8 +53,8 @@ class StagedRuns(StoreAdapter):
             return
         if self._is_retry:
             raise DbtConfigError(
-                "dbt retry runs only what failed, but what a staged run wrote is gone once it "
-                f"failed: it would publish a part of it. Run the same command again instead of "
+                "dbt retry runs only what failed, but a failed staged run keeps nothing of what it "
+                "wrote: a retry would publish only a part. Run the same command again instead of "
                 f"dbt retry (the variable `{STAGE}` is true). Nothing was written."
             )
         if not self._ends_by_hook():
@@ -93,7 +93,7 @@ class StagedRuns(StoreAdapter):
         if _END not in sql:
             return super().execute(sql, auto_begin, fetch, limit)  # type: ignore[no-any-return]
         if sql.strip() != _END:
-            raise DbtRuntimeError(f"Nothing but the macro may stand in its line of {_HOOK}")
+            raise DbtRuntimeError(f"The macro must be alone in its line of {_HOOK}")
         from dbt_common.clients.agate_helper import empty_table
 
         return AdapterResponse(self._end_stage()), empty_table()
@@ -113,10 +113,10 @@ class StagedRuns(StoreAdapter):
             return
         if sys.exc_info()[0] is None:
             raise DbtRuntimeError(
-                "The staged run was discarded, since on-run-end did not publish it: a hook before "
-                f"failed, or the macro does not stand in a line of its own as in {_HOOK}"
+                "The staged run was discarded, since on-run-end did not publish it: an earlier "
+                "hook failed, or the macro is not alone in its line, as in {_HOOK}"
             )
-        _LOGGER.warning("The staged run was discarded: it did not get to its end.")
+        _LOGGER.warning("The staged run was discarded: it did not finish.")
 
     @property
     def _stage(self) -> StagedWarehouse | None:

@@ -30,7 +30,7 @@ from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text
-from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.actor import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class CubeMethods(StoreAdapter):
         if len(found) > 1:
             names = " and ".join(".".join(place) for place in found.values())
             raise ConfigurationError(
-                f"cube_query: in a unit test dbt does not tell the cubes {names} apart, which have "
-                "other partition columns. Give one of them another alias."
+                f"cube_query: in a unit test dbt cannot distinguish the cubes {names}, whose "
+                "partition columns differ. Give one of them another alias."
             )
         return next(iter(found), ())
 
@@ -127,7 +127,7 @@ class CubeMethods(StoreAdapter):
         """Give a relation with the clause of Spark's SQL for an earlier version.
 
         Raises:
-            DbtRuntimeError: neither or both are given, or a value is no version or no time.
+            DbtRuntimeError: neither or both are given, or a value is not a version or a time.
         """
         if (version is None) == (timestamp is None):
             raise DbtRuntimeError(

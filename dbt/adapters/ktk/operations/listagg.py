@@ -34,7 +34,7 @@ def listagg_text(
     terms = _terms(order_by) if order_by else []
     if is_distinct and any(_words(term.expression) != _words(value) for term in terms):
         raise DbtRuntimeError(
-            f"listagg: distinct values of {value} have no order by anything else, but the clause "
+            f"listagg: distinct values of {value} can only be ordered by {value}, but the clause "
             f"is: {order_by}. Order by {value} itself, or leave `distinct` out."
         )
     listed = _listed(value, terms, is_distinct)

@@ -44,13 +44,13 @@ class OrphanedDatasets(StoreAdapter):
             store = self.connections.warehouse.find_schema(schema)
             state = None if store is None else resolve(store, scope_of(uuid))
         except KtkError as error:  # the run itself is over
-            _LOGGER.debug(f"Datasets that were taken out: {error}")
+            _LOGGER.debug(f"Datasets that were dropped: {error}")
             return
         if state is None or uuid in state.datasets:
             return
         cube, dataset = state.scope.cube, state.scope.dataset_id(uuid)
         _LOGGER.warning(
-            f"This run took {dataset} out of cube {cube} of schema {schema}, and has not built it "
+            f"This run removed {dataset} from cube {cube} of schema {schema}, and has not built it "
             f"again. Build its model, or set the cube back: ktk history {cube}, and then ktk "
             f"restore {cube} to the version before."
         )
@@ -67,7 +67,7 @@ class OrphanedDatasets(StoreAdapter):
         if found:
             listed = joined("; ", [orphan.message for orphan in found]).said(DBT)
             _LOGGER.info(
-                f"No model of {nodes.project} builds these datasets of schema {schema} any more: "
+                f"No model of {nodes.project} builds these datasets of schema {schema}: "
                 f"{listed}. Nothing was deleted."
             )
 

@@ -22,7 +22,7 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
     """Check one thing after the other, cheap ones first, and give a line for each.
 
     Raises a `StoreError` if the store is not readable or writable, or a `SessionError` if Java is
-    missing, Spark does not start, or a server of Spark Connect does not answer.
+    missing, Spark does not start, or a Spark Connect server does not answer.
     """
     packages = ", ".join(_installed())
     yield f"Python {sys.version.split()[0]}, {packages}"

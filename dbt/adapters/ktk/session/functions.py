@@ -116,8 +116,8 @@ class Function:
             )
         if self.node.get("overloads"):
             raise self.problem(
-                "`overloads` share one name, and a Spark session knows one function by a name. "
-                "Give each its own file and name."
+                "`overloads` share one name, and a Spark session knows only one function of a "
+                "name. Give each its own file and name."
             )
         depends_on = self.node.get("depends_on") or {}
         read = [item for item in depends_on.get("nodes") or () if not item.startswith("function.")]
@@ -138,8 +138,8 @@ class Function:
                 distribution(name)
             except PackageNotFoundError:
                 raise self.problem(
-                    f"it needs the package {package}, which dbt's Python environment lacks, "
-                    "where Python functions run: install it there."
+                    f"it needs the package {package}. Python functions run in dbt's Python "
+                    "environment, which lacks it: install it there."
                 ) from None
 
     def define(self, session: SparkSession) -> None:
@@ -166,7 +166,9 @@ class Function:
                 exec(compile(self.body, str(module.__file__), "exec"), module.__dict__)
                 called = module.__dict__[str(self.config["entry_point"])]
             except KeyError as error:
-                raise self.problem(f"its file defines no {error}, its `entry_point`.") from error
+                raise self.problem(
+                    f"its file does not define {error}, its `entry_point`."
+                ) from error
             except Exception as error:
                 raise self.problem(f"its file fails: {type(error).__name__}: {error}") from error
             kind = _parse_datatype_string(self.returns)
@@ -206,23 +208,23 @@ class Functions:
     """The functions that a run has met, by their names in SQL."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Function] = {}
+        self._functions: dict[str, Function] = {}
         self._defined: WeakKeyDictionary[SparkSession, dict[str, Function]] = WeakKeyDictionary()
 
     def note(self, function: Function) -> None:
         """Register a function; one that this run has built stays."""
-        before = self._known.get(function.name)
+        before = self._functions.get(function.name)
         if function.is_built or before is None or not before.is_built:
-            self._known[function.name] = function
+            self._functions[function.name] = function
 
     def is_built(self, schema: str, alias: str) -> bool:
         """Whether this run has built a function."""
-        known = self._known.get(function_name(schema, alias))
+        known = self._functions.get(function_name(schema, alias))
         return known is not None and known.is_built
 
     def named_in(self, sql: str) -> list[Function]:
         """The functions that a text of SQL calls."""
-        return [function for name, function in self._known.items() if name in sql]
+        return [function for name, function in self._functions.items() if name in sql]
 
     def define(self, session: SparkSession, sql: str) -> None:
         """Define in a session the functions that a statement calls, unless it has them already.

@@ -58,7 +58,7 @@ class Sessions:
         self.server = server
         self.functions = Functions()
         self._settings = settings
-        self._known = KnownStores(warehouse.find_schema, warehouse.trust)
+        self._stores = KnownStores(warehouse.find_schema, warehouse.trust)
         self._lock = threading.Lock()
         self._said: set[str] = set()
         self._spark: SparkSession | None = None
@@ -145,7 +145,7 @@ class Sessions:
         work = self._work.get(threading.current_thread())
         if work is not None:
             work.begin()
-        return LocalSql(self._known, self.check, self.dialect())
+        return LocalSql(self._stores, self.check, self.dialect())
 
     def dialect(self) -> Dialect:
         """What text means to the calling thread: without a session, as the profile says."""
@@ -299,7 +299,7 @@ class Sessions:
         if fixed:
             _LOGGER.warning(
                 f"Spark was already running when dbt started: {', '.join(sorted(fixed))} of the "
-                "profile cannot be changed any more. Set them where the session is made."
+                "profile can no longer be changed. Set them where the session is made."
             )
 
 

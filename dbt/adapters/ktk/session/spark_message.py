@@ -15,7 +15,7 @@ _CANCELLED = "[OPERATION_CANCELED]"
 # The prefix of errors that have no Python class in Spark Connect.
 _CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
 _OF_JAVA = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
-# Of `raise_error`, whose message is complete.
+# An error of `raise_error`, whose message is complete.
 _RAISED = re.compile(r"\A\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001)?\Z", re.DOTALL)
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
@@ -29,7 +29,7 @@ _DAMAGED = (
     "--full-refresh: `ktk check --deep` lists every damaged file. If it is a source's, ask for "
     "another copy of it."
 )
-# The line of ours that called Spark does not help the author of the SQL.
+# Our line that called Spark does not help the author of the SQL.
 _OWN_CALL = re.compile(r'\n== DataFrame ==\n"[^"\n]*" was called from\n[^\n]*ktk_engine/[^\n]*')
 _NEAR = re.compile(r"Syntax error at or near '(\w+)'")
 # Statements of Delta Lake, and the command that does the same.
@@ -39,6 +39,10 @@ _COMMANDS = {
     "restore": "ktk_restore",
     "undrop": "ktk_undrop",
 }
+_OWN_LIMIT = (
+    "\nIf this is dbt show: it appends a limit of its own. Leave yours out, and give --limit, "
+    "which is 5 by default and -1 for all rows."
+)
 _SHOWN_LINES = 3
 _CLEANED = (
     "If a clean-up ran meanwhile, it removed a version that was still being read. Run it again,\n"
@@ -94,7 +98,7 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
 def _no_java(attribute: str) -> str:
     """What to use in place of features of classic sessions."""
     return (
-        f"`{attribute}` is of Spark in this process, and over Spark Connect there is none here. "
+        f"`{attribute}` belongs to a Spark in this process, and over Spark Connect there is none. "
         "Use frames and SQL (mapInArrow, mapInPandas, applyInPandas, session.sql), or run this "
         "with `method: session` in the profile."
     )
@@ -120,8 +124,10 @@ def _shortened(text: str) -> str:
 
 
 def _elsewhere(text: str) -> str:
-    """The equivalent here of a statement of Delta Lake."""
+    """The equivalent here of a statement of Delta Lake, or of a second limit."""
     near = _NEAR.search(text)
+    if near and near[1].lower() == "limit":
+        return _OWN_LIMIT
     operation = _COMMANDS.get(near[1].lower(), "") if near else ""
     command = operation.replace("_", " ")
     return f"\nHere that is {command}, or dbt run-operation {operation}." if operation else ""

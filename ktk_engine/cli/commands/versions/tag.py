@@ -42,7 +42,7 @@ def tag(
         raise click.UsageError("Give the NAME as well.")
     if delete and version is not None:
         raise click.UsageError(
-            f"{flag('delete')} needs no {flag('version', 'N')}: a name stands for one version."
+            f"{flag('delete')} needs no {flag('version', 'N')}: a name means one version."
         )
     store = find_store(store_url, quiet=as_json)
     if name is None:

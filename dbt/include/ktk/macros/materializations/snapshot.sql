@@ -28,7 +28,7 @@
 {% endmaterialization %}
 
 
-{#- dbt's own hash, with what stands between the values masked in them: ('a|b', 'c') and
+{#- dbt's own hash, with separators masked in the values: ('a|b', 'c') and
     ('a', 'b|c') are two keys. Values without `|` and backslashes have the id that dbt gives. -#}
 {% macro ktk__snapshot_hash_arguments(args) -%}
   md5(

@@ -15,7 +15,7 @@ OWNER = "user"
 
 
 @dataclass(frozen=True)
-class Author:
+class Actor:
     """Who changes relations."""
 
     history: Mapping[str, str]  # what the log records of its commits
@@ -32,9 +32,9 @@ class Author:
         return NameClaim(name, target.uuid, self.owner, self.full_refresh, target.keeps_versions)
 
 
-def by_hand() -> Author:
-    """The author of a statement by hand."""
-    return Author(statement_history())
+def statement_actor() -> Actor:
+    """The actor of a statement by hand."""
+    return Actor(statement_history())
 
 
 def statement_history() -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, TypeClassError
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
-from ktk_engine.warehouse.author import Author
+from ktk_engine.warehouse.actor import Actor
 from ktk_engine.warehouse.create_cube import create_cube
 from tests.support.changes import Relations, WriteRequest, build, build_module
 from tests.support.committed import resolve, scope_of
@@ -22,7 +22,7 @@ SEED = WriteRequest("cs", "seed", "c", ("L",), ("P",))
 EXTRA = WriteRequest("ce", "enrichment", "c", ("L",), ("P",))
 CELLS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "v": [10, 20, 30]})
 ROWS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "w": [1.5, 2.5, 3.5]})
-AUTHOR = Author({})
+ACTOR = Actor({})
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ def warehouse(tmp_path):
 def beside(warehouse, target=EXTRA) -> WriteRequest:
     """A dataset of a cube whose seed dataset is in another store."""
     state = resolve(warehouse.find_schema("prod"), scope_of(SEED.uuid))
-    return replace(target, elsewhere={"cs": state.snapshot(SEED.uuid)})
+    return replace(target, external={"cs": state.snapshot(SEED.uuid)})
 
 
 def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):
     text = cube_comment([place, ("dev", "ce")])
-    return create_cube(Relations(warehouse), "dev", "c", text, AUTHOR, deferred)
+    return create_cube(Relations(warehouse), "dev", "c", text, ACTOR, deferred)
 
 
 def rows(warehouse, sql: str) -> list[dict]:
@@ -57,7 +57,7 @@ def test_a_cube_reads_both(warehouse, tmp_path, by_address):
     before = tree(tmp_path / "prod")
     build_module.build(warehouse.find_schema("dev"), ROWS, beside(warehouse))
     view = create(warehouse, (where, "cs"), [(where, "cs")])
-    assert view.elsewhere == {"cs": where}
+    assert view.external == {"cs": where}
     assert rows(warehouse, "select L, v, w from dev.c where w > 2") == [
         {"L": 2, "v": 20, "w": 2.5},
         {"L": 3, "v": 30, "w": 3.5},
@@ -67,10 +67,10 @@ def test_a_cube_reads_both(warehouse, tmp_path, by_address):
 
 def test_a_clone_stands_for_its_dataset(warehouse):
     relations = Relations(warehouse)
-    relations.create_view("dev", "cs", "select * from prod.cs", {"L": "bigint"}, AUTHOR)
-    relations.create_view("dev", "of_clone", "select  *\nfrom dev.cs", {"L": "bigint"}, AUTHOR)
+    relations.create_view("dev", "cs", "select * from prod.cs", {"L": "bigint"}, ACTOR)
+    relations.create_view("dev", "of_clone", "select  *\nfrom dev.cs", {"L": "bigint"}, ACTOR)
     build(warehouse.find_schema("dev"), ROWS, EXTRA)
-    assert create(warehouse, ("dev", "of_clone"), ()).elsewhere == {"cs": "prod"}
+    assert create(warehouse, ("dev", "of_clone"), ()).external == {"cs": "prod"}
     assert len(rows(warehouse, "select * from dev.c")) == 3
 
 
@@ -142,5 +142,5 @@ def test_versions_of_several_stores_are_refused(warehouse):
     build_module.build(warehouse.find_schema("dev"), ROWS, beside(warehouse))
     create(warehouse)
     relations = NamedRelations(KnownStores(warehouse.find_schema, warehouse.trust))
-    with pytest.raises(QueryError, match="Ask for a moment"):
+    with pytest.raises(QueryError, match="Ask for a time"):
         relations.cube("dev", "c", Moment(version=1))
