@@ -44,7 +44,7 @@ _PLAIN = """
     unix_timestamp upper var_pop var_samp variance weekday weekofyear xxhash64 year zeroifnull
 """
 _WITHOUT_TEXT = frozenset(_PLAIN.split())
-# Words that are no columns.
+# Words that never name a column.
 _WORDS = """
     ALL AND ANY ASC BETWEEN BOTH BY CASE COLLATE DESC DISTINCT DIV ELSE END ESCAPE EXISTS FALSE
     FILTER FROM IGNORE ILIKE IN INTERVAL IS LEADING LIKE NOT NULL NULLS OR ORDER OVER PARTITION
