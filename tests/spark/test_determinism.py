@@ -8,13 +8,13 @@ from random import Random
 import pytest
 from pyspark.errors import PySparkException
 
-from ktk_engine.sql.determinism import unknowns  # deep: compared with Spark
-from ktk_engine.sql.spark_functions import (  # deep: compared with Spark
+from ktk_engine.sql.determinism import unknowns
+from ktk_engine.sql.spark_functions import (
     DETERMINISTIC,
     FUNCTIONS,
     WITHOUT_PARENTHESES,
 )
-from ktk_engine.sql.token import tokenize  # deep: to find calls
+from ktk_engine.sql.token import tokenize
 from tests.spark.statement_sources import of_functions
 from tests.support.random_cubes import TIMES
 from tests.support.spark import is_connect

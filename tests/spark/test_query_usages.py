@@ -24,7 +24,7 @@ from sqlglot.errors import SqlglotError
 
 from ktk_engine.conditions.evaluate import evaluate  # deep: of single conditions
 from ktk_engine.conditions.render import to_sql  # deep: of single conditions
-from ktk_engine.plan.statement.query_text import QueryText
+from ktk_engine.plan.statement.query_text import QueryText  # deep: what is compared
 from ktk_engine.plan.statement.usage import Usage, read_usage  # deep: what is compared
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.sql.marked_frame import marked_frame

@@ -25,9 +25,9 @@ from ktk_engine.log.computed import (  # deep: what a run notes
     versions_read,
     write_computed,
 )
-from ktk_engine.plan.statement.judge import why_computed_again  # deep: what is tested
-from ktk_engine.plan.statement.trace import Trace, trace  # deep: what is tested
-from ktk_engine.sql.dialect import DEFAULT
+from ktk_engine.plan.statement.judge import why_computed_again
+from ktk_engine.plan.statement.trace import Trace, trace
+from ktk_engine.sql.dialect import DEFAULT  # deep: what texts mean
 from tests.support.changes import WriteRequest, build
 from tests.support.committed import State, cube_scope, resolve, scope_of
 from tests.support.documents import ViewDocument, add_view
@@ -339,11 +339,13 @@ def test_each_part_of_the_note_is_needed(tmp_path, part, kind, names):
     found = []
     for left_out in ("", part):
         root = tmp_path / f"without {left_out}"
-        one, two = Runs(root / "S", True, left_out, names), Runs(root / "N", False, "", names)
+        one, two = (Runs(root / name, name == "S", "", names) for name in "SN")
         step = Step(kind, names[0], "s0", 1, 1, cells(Random(5), ("a", "b"), [1]))
         for run in (one, two):
             run.run()
             step.take(run)
+        one.left_out = left_out
+        for run in (one, two):
             run.run()
         found.append(others(one, two))
     assert found[0] == []
