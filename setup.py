@@ -27,4 +27,6 @@ setup(
         "dbt-spark>=1.11,<1.12",
         "jinja2>=3.1.6,<4",
     ],
+    # sqlglot, and tools that are built on it, find the dialect of an adapter by its type.
+    entry_points={"sqlglot.dialects": ["ktk = sqlglot.dialects.spark:Spark"]},
 )

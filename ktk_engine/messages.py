@@ -167,7 +167,7 @@ PYTHON: Voice = {
     "undrop_dataset": "`ktk undrop {name} {dataset}` on the command line",
     "publish": "store.relation({name!r}).publish()",
     "publish_dataset": "store.cube({name!r}).publish(dataset={dataset!r})",
-    "publish_iceberg": "store.relation({name!r}).publish('iceberg')",
+    "publish_as": "store.relation({name!r}).publish({format!r})",
     "stop_publishing": "store.relation({name!r}).publish(None)",
     "compact": "store.relation({name!r}).compact()",
     "compact_dataset": "store.cube({name!r}).compact(dataset={dataset!r})",

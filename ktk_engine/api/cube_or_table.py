@@ -15,7 +15,7 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.describe.history import HistoryEntry, read_history
+from ktk_engine.describe.history import HistoryEntry, history_of, read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.formatting import parse_size
 from ktk_engine.log.change.after_commit import after_commit
@@ -405,6 +405,18 @@ class CubeOrTable(ABC):
             ()
         """
         return check(self._state.store, self.name, deep=deep).as_dict()
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What the commit of this version did: a dict for each dataset, as in `history`.
+
+        `rows` is how many it has since then, `rows_delta` how many more than before.
+
+        Examples:
+            >>> [(change["dataset"], change["rows_delta"]) for change in cube.changes]
+            [('flights', 3), ('weather', 2)]
+        """
+        return [c for entry in history_of(self._state, 1) for c in entry.as_dict()["changes"]]
 
     def history(self, limit: int | None = None) -> History:
         """List the commits, newest first, whichever version this one is.

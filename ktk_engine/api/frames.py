@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
-from ktk_engine.errors import DataError
+from ktk_engine.errors import DataError, KtkError
+from ktk_engine.messages import Message
 from ktk_engine.warehouse.returned_rows import is_of, refuse_repeated, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
 
@@ -21,6 +23,20 @@ DataFrame."""
 
 Metadata = Mapping[str, Mapping[str, Any]]
 """What users note about datasets, by their ids: any JSON values, under names of their own."""
+
+
+@contextmanager
+def explaining_fixes(*frames: Frame) -> Iterator[None]:
+    """Say what the fixes in errors of a block call `table`, if rows came from pandas."""
+    try:
+        yield
+    except KtkError as error:
+        if "table[" not in str(error) or not any(is_of("pandas", frame) for frame in frames):
+            raise
+        said = "\nHere, `table` is the frame in Arrow: table = pa.table(df)"
+        raise error.with_message(Message(error.message, said)).with_traceback(
+            error.__traceback__
+        ) from error.__cause__
 
 
 def rows_by_dataset(cube: str, datasets: Mapping[str, Frame]) -> dict[str, Rows]:

@@ -468,7 +468,7 @@ class Query:
             try:
                 return by_spark()
             except SessionError as error:
-                raise SessionError(Message(error, " Spark was needed: ", reason)) from error
+                raise SessionError(Message(reason, " Spark did not answer: ", error)) from error
 
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None

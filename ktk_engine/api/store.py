@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ktk_engine.api.cube import Cube
-from ktk_engine.api.frames import Frame, Metadata
+from ktk_engine.api.frames import Frame, Metadata, explaining_fixes
 from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.table import Table
@@ -177,7 +177,8 @@ class Store(OpenedStore):
         )
         frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
         state = resolve(self._store, cube_scope(cube.prefix))
-        build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
+        with explaining_fixes(*frames.values()):
+            build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
         with after_commit(cube.prefix):
             return self.cube(cube.prefix)
 
@@ -258,7 +259,8 @@ class Store(OpenedStore):
         from ktk_engine.api.write_table import write_table
 
         layout = {"partition_by": partition_by, "indexes": indexes, "clustered_by": clustered_by}
-        write_table(self, name, frame, mode, key, layout, metadata or {})
+        with explaining_fixes(frame):
+            write_table(self, name, frame, mode, key, layout, metadata or {})
         with after_commit(name):
             return self.table(name)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from ktk_engine.api.frames import Frame, Metadata, rows_by_dataset
+from ktk_engine.api.frames import Frame, Metadata, explaining_fixes, rows_by_dataset
 from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.change.cube_changes import (
@@ -67,11 +67,14 @@ class Transaction:
         known = self._staging.state.cube
         layouts, noted = _layouts(partition_on), metadata or {}
         named = names_of("indexes", indexes)
-        extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)
+        with explaining_fixes(*datasets.values()):
+            extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)
 
     def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> None:
         """Add rows to datasets; see `Cube.append`."""
-        append_rows(self._staging, self._rows(datasets), metadata or {})
+        rows = self._rows(datasets)
+        with explaining_fixes(*datasets.values()):
+            append_rows(self._staging, rows, metadata or {})
 
     def update(
         self,
@@ -84,7 +87,8 @@ class Transaction:
         """Replace rows of datasets; see `Cube.update`."""
         rows, condition = self._rows(datasets), self._condition(bind(where, parameters))
         delete_cells(self._staging, condition, list(rows), self._store._cache)
-        append_rows(self._staging, rows, metadata or {})
+        with explaining_fixes(*datasets.values()):
+            append_rows(self._staging, rows, metadata or {})
 
     def delete(
         self,

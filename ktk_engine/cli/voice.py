@@ -13,7 +13,7 @@ COMMAND: Voice = {
     "undrop_dataset": "ktk undrop {name} {dataset}",
     "publish": "ktk publish {name}",
     "publish_dataset": "ktk publish {name} --dataset {dataset}",
-    "publish_iceberg": "ktk publish {name} --iceberg",
+    "publish_as": "ktk publish {name} --{format}",
     "stop_publishing": "ktk publish {name} --stop",
     "compact": "ktk compact {name}",
     "compact_dataset": "ktk compact {name} --dataset {dataset}",

@@ -13,6 +13,7 @@ from ktk_engine.formatting import change, counted, moment
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import LogScope
+from ktk_engine.log.state import State
 from ktk_engine.log.version import readable_versions, tags_of
 from ktk_engine.store.interface import ObjectStore
 
@@ -61,14 +62,18 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
     A version whose log entry is missing, damaged or changed has a problem instead of changes; a
     damaged newest entry raises a `FormatError`. Empty for what only Kartothek wrote.
     """
-    state = find_scope(store, name, removed=True)
+    return history_of(find_scope(store, name, removed=True), limit)
+
+
+def history_of(state: State, limit: int | None = None) -> list[HistoryEntry]:
+    """List the commits up to a state; see `read_history`."""
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise QueryError(f"limit must be a number of commits, 0 or more, but is {limit!r}.")
     if state.head is None or limit == 0:
         return []
     first = 1 if limit is None else max(state.version - limit + 1, 1)
     # One more than shown, to compute the changes of the first one.
-    links = read_chain(store, state.scope, first - 1, state.version, state.head_sha256)
+    links = read_chain(state.store, state.scope, first - 1, state.version, state.head_sha256)
     shown = [
         _entry_of(state.scope, link, links[i - 1] if i else None)
         for i, link in enumerate(links)

@@ -9,6 +9,7 @@ from typing import Any
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import folded
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def partition_count(snapshot: Snapshot) -> int:
 
 def listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
     """Size of files without recorded sizes, by one listing."""
-    keys = set(snapshot.file_column("key").to_pylist())
-    sizes = [info.size for info in store.list(f"{snapshot.uuid}/") if info.key in keys]
+    keys = {*map(folded, snapshot.file_column("key").to_pylist())}
+    sizes = [info.size for info in store.list(f"{snapshot.uuid}/") if folded(info.key) in keys]
     return sum(sizes) if len(sizes) == len(keys) else None
 
 

@@ -17,9 +17,6 @@ COMMON_METADATA = "_common_metadata"
 DATA_SUFFIX = ".parquet"
 TABLE = "table"
 INDICES = "indices"
-DELTA_LOG = "_delta_log"
-# Folders of Iceberg tables, and of their metadata. Earlier versions had these next to the data.
-ICEBERG, METADATA = "iceberg", "metadata"
 
 
 def document_key(uuid: str) -> str:

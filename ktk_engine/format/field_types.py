@@ -33,8 +33,17 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(hint), get_args(hint)
+
+
 def _fits(value: object, hint: Any) -> bool:
-    origin, parts = get_origin(hint), get_args(hint)
+    if hint is str:  # by far the most
+        return isinstance(value, str)
+    if hint is int:
+        return type(value) is int
+    origin, parts = _parts(hint)
     if origin is Literal:
         return isinstance(value, str)
     if origin in (tuple, list):
@@ -47,6 +56,4 @@ def _fits(value: object, hint: Any) -> bool:
         return any(_fits(value, part) for part in parts)
     if hint is datetime:
         return isinstance(value, datetime) and value.tzinfo is not None
-    if hint is int:
-        return type(value) is int
     return hint is Any or isinstance(value, origin or hint)

@@ -48,10 +48,10 @@ class JoinedRows:
         left = dict.fromkeys(names)
         asked: list[tuple[_Side, list[str]]] = []
         for side in self._sides:
-            has = set(side.rows.item.schema.names)
-            if own := [name for name in left if name in has]:
+            if own := [name for name in side.rows.item.schema.names if name in left]:
                 asked.append((side, own))
-            left = dict.fromkeys(name for name in left if name not in has)
+            for name in own:
+                del left[name]
 
         def read(item: tuple[_Side, list[str]]) -> pa.Table:
             side, own = item

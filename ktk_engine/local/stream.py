@@ -35,12 +35,16 @@ _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 # Tasks of at most this many bytes are one piece.
 _WHOLE_BYTES = 128 * 1024 * 1024
 _SLICE_BYTES = 32 * 1024 * 1024
+# A cursor holds this much of each column: bytes fetched ahead, and a decoded page. So a piece of as
+# many bytes takes no more memory, and wide tables are not cut into many short pieces.
+_COLUMN_BYTES = 1024 * 1024
 _LEAST_SLICE_BYTES = 64 * 1024
 _SLICE_ROWS = 524_288
 _BLOCK_ROWS = 65_536
 _BLOCKS_A_SLICE = 4
 # Columns are copied a few times while they are read.
 _SLICES_IN_LIMIT = 8
+_SLICES_IN_CURSORS = 4
 # Each file is open once per set of columns that are read together.
 _MOST_FILES = 200
 
@@ -64,6 +68,24 @@ class _Extent:
         return self.rows * self.width
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """The bytes in memory that pieces of a task may take."""
+
+    whole: int  # of a piece that is not cut
+    slice: int
+
+    @classmethod
+    def of(cls, run: JoinRun, datasets: Sequence[TaskDataset]) -> _Sizes:
+        """The sizes for a memory limit and a number of columns."""
+        held = _COLUMN_BYTES * sum(len(item.schema) * len(item.files) for item in datasets)
+        fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
+        return cls(
+            min(max(_WHOLE_BYTES, held), run.limit // 2),
+            min(max(_SLICE_BYTES, held // _SLICES_IN_CURSORS), fitting),
+        )
+
+
 def stream(run: JoinRun, task: Task) -> Iterator[pa.Table]:
     """Give the rows of a task in pieces of ascending cells, each as `join_sorted` gives it.
 
@@ -71,18 +93,18 @@ def stream(run: JoinRun, task: Task) -> Iterator[pa.Table]:
     """
     if isinstance(task.condition, FalseCondition):
         return
-    most = min(_WHOLE_BYTES, run.limit // 2)
     widths = {item.dataset: _width(run, item) for item in task.datasets}
     task = _without_large_shared(task, widths)
     own = [item for item in task.datasets if not item.shared]
-    if sum(_rows(item) * widths[item.dataset] for item in own) > most:
+    sizes = _Sizes.of(run, own)
+    if sum(_rows(item) * widths[item.dataset] for item in own) > sizes.whole:
         extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
         if task.is_cut_by_rows and len(own) <= _MOST_FILES:
-            yield from _by_rows(run, task, extents)
+            yield from _by_rows(run, task, extents, sizes)
             return
         needed = sum(extent.bytes for extent in extents)
-        if needed > most and extents[0].rows:
-            slices = _Slices(run, task, extents)
+        if needed > sizes.whole and extents[0].rows:
+            slices = _Slices(run, task, extents, sizes.slice)
             if slices.obstacle is None:
                 yield from slices.tables()
                 return
@@ -117,17 +139,23 @@ def _extent(run: JoinRun, task: Task, item: TaskDataset, width: int) -> _Extent:
     return _Extent(item, RowGroups(run).blocks(item, condition), width)
 
 
-def _by_rows(run: JoinRun, task: Task, extents: Sequence[_Extent]) -> Iterator[pa.Table]:
-    """Give rows in pieces of about equal bytes; all files at a place are cut at the same rows.
+def _by_rows(
+    run: JoinRun, task: Task, extents: Sequence[_Extent], sizes: _Sizes
+) -> Iterator[pa.Table]:
+    """Give rows file by file; large files in pieces of about equal bytes.
+
+    All files at a place are cut at the same rows.
 
     Only the seed dataset's row groups are skipped, since others may be cut at other rows.
     """
-    most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
-    width = sum(extent.width for extent in extents)
+    most, width = sizes.slice, sum(extent.width for extent in extents)
     rows = max(min(most // (_BLOCKS_A_SLICE * width), _BLOCK_ROWS), 1)
     for place_, chosen in enumerate(extents[0].groups):
         datasets = tuple(replace(item, files=(item.files[place_],)) for item in task.datasets)
         part = replace(task, datasets=datasets)
+        if sum(chosen.rows) * width <= sizes.whole:
+            yield join_sorted(RowGroups(run), MemoryBudget(run.limit), part)
+            continue
         windows = {item.files[0].key: rows_of(run, item.files[0], rows) for item in datasets}
         step = _BLOCKS_A_SLICE
         for start, end in _stretches(run, chosen, rows):
@@ -161,10 +189,10 @@ class _Slices:
     `obstacle` says why slicing does not help; it is None if each slice fits into memory.
     """
 
-    def __init__(self, run: JoinRun, task: Task, extents: Sequence[_Extent]) -> None:
-        self._run, self._task = run, task
-        fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
-        self._bytes = min(_SLICE_BYTES, fitting)
+    def __init__(
+        self, run: JoinRun, task: Task, extents: Sequence[_Extent], slice_bytes: int
+    ) -> None:
+        self._run, self._task, self._bytes = run, task, slice_bytes
         self.obstacle = self._nothing_to_cut_by()
         if self.obstacle is not None:
             return

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.errors import ConsistencyError, FormatError, ObjectNotFoundError
 from ktk_engine.log.entry import LogEntry, digest, parse_entry
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import folded
 
 _THREADS = 16
 _PAGE = 1_000  # names that a store lists in one request
@@ -79,11 +80,18 @@ def read_entry(store: ObjectStore, scope: LogScope, version: int) -> tuple[LogEn
     """Read one entry, with its digest.
 
     Raises an `ObjectNotFoundError` if this version has none, and a `FormatError` if it is damaged
-    or belongs to another version or log.
+    or belongs to another version or log; a `ConsistencyError` if only letter case tells the log's
+    name from the wanted one, on a file system that ignores it.
     """
     key = scope.entry_key(version)
     data = store.get(key)
     entry = parse_entry(data, key)
+    if entry.scope != str(scope) and folded(entry.scope) == folded(str(scope)):
+        other = entry.scope.partition("/")[2]
+        raise ConsistencyError(
+            f"{scope.name} and {other} are one name in {store.url}, whose file system ignores "
+            f"letter case. Nothing was written. Spell it {other}, or choose another name."
+        )
     if entry.version != version or entry.scope != str(scope):
         raise FormatError(
             f"Log entry {key} of {store.url} is version {entry.version} of {entry.scope}: another "

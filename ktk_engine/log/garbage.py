@@ -6,7 +6,7 @@ See docs/design/files-and-commits.md, Clean-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,10 +14,7 @@ from ktk_engine.errors import FormatError, InvalidKeyError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
-    DELTA_LOG,
-    ICEBERG,
     INDICES,
-    METADATA,
     TABLE,
     common_metadata_key,
     document_key,
@@ -35,7 +32,7 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
-from ktk_engine.store.key import is_uuid, join_key
+from ktk_engine.store.key import folded, is_uuid, join_key
 
 FOREIGN_LIFETIME = timedelta(days=7)  # at least, of files with names of other programs
 UNFINISHED_LIFETIME = timedelta(hours=24)
@@ -82,13 +79,16 @@ def find_garbage(
     store: ObjectStore,
     scope: LogScope,
     retention: Retention,
+    is_published: Callable[[str, str], bool],
     named: NamedFiles | None = None,
 ) -> Garbage:
     """List a scope's objects and keep everything that may still be needed.
 
     The listing comes before the intents, and those before the roots: a commit in between is then
-    protected by its intent or is among the roots. `named` maps uuids to the files that documents of
-    other scopes name (None if unknown), and is filled for the next scope. Raises a
+    protected by its intent or is among the roots. `is_published` says whether a
+    key in a dataset's folder belongs to what is published in another format. `named` maps uuids to
+    the files that documents of other scopes name (None if unknown), and is filled for the next
+    scope. Raises a
     `ForeignWriterError`, `UnsupportedFormatError`, `ObjectNotFoundError` or `FormatError` if it
     cannot tell what is needed.
     """
@@ -96,7 +96,7 @@ def find_garbage(
     before = _entries(_links(started))
     uuids = _uuids(before, started)
     listed = [
-        *_objects(store, scope, uuids, frozenset(started.datasets)),
+        *_objects(store, scope, uuids, frozenset(started.datasets), is_published),
         *_leftovers(store, {*dataset_folders(store, scope)}.difference(uuids)),
     ]
     now = store.now()
@@ -110,17 +110,18 @@ def find_garbage(
     entries = _entries(links)
     living = {item.commit for item in intents if item.is_alive(now)}
     kept = _kept(links, retention, now, state.head.tags if state.head else {}, living)
-    unnamed = {info.key: info for info in listed}
+    unnamed = {folded(info.key): info for info in listed}
     for keys in _roots(store, state, kept, _expired_keys(entries)):
         for key in keys:
-            unnamed.pop(key, None)
+            unnamed.pop(folded(key), None)
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
     age = max(retention.age, FOREIGN_LIFETIME)
     objects = [info for info in unnamed.values() if _may_go(info, now, living, ended, age)]
     strange = frozenset(info.key for info in objects if not _commits(info) & ended)
-    spared = _named_elsewhere(store, state, strange, {} if named is None else named)
-    objects = [info for info in objects if info.key not in spared]
+    elsewhere = _named_elsewhere(store, state, strange, {} if named is None else named)
+    spared = {*map(folded, elsewhere)}
+    objects = [info for info in objects if folded(info.key) not in spared]
     known = frozenset().union(living, ended)
     return Garbage(
         state,
@@ -238,7 +239,11 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
 
 
 def _objects(
-    store: ObjectStore, scope: LogScope, uuids: Sequence[str], alive: frozenset[str]
+    store: ObjectStore,
+    scope: LogScope,
+    uuids: Sequence[str],
+    alive: frozenset[str],
+    is_published: Callable[[str, str], bool],
 ) -> Iterator[ObjectInfo]:
     """Data, index and snapshot files; other files in a dataset's folder are not judged.
 
@@ -250,17 +255,11 @@ def _objects(
             folder, _, name = info.key.rpartition("/")
             if "//" in info.key:
                 continue  # documents may name it with one slash
-            if info.key.startswith(f"{uuid}/{DELTA_LOG}/") or _is_iceberg(uuid, info.key):
+            if is_published(uuid, info.key):
                 if uuid not in alive:
                     yield info
             elif folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
                 yield info
-
-
-def _is_iceberg(uuid: str, key: str) -> bool:
-    """Whether a file belongs to a published Iceberg table, which may be in a table's folder."""
-    of_iceberg = key.startswith((f"{uuid}/{ICEBERG}/{METADATA}/", f"{uuid}/{METADATA}/"))
-    return of_iceberg and key.endswith((".metadata.json", ".avro", "/version-hint.text"))
 
 
 def _leftovers(store: ObjectStore, uuids: Collection[str]) -> Iterator[ObjectInfo]:

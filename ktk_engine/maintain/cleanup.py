@@ -34,6 +34,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
+from ktk_engine.publish.published_forms import owned_by_form
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
@@ -104,7 +105,7 @@ def plan_cleanup(
     for left in reversed(range(_ATTEMPTS)):
         before = resolve(store, scope).version
         try:
-            return find_garbage(store, scope, retention, named)
+            return find_garbage(store, scope, retention, owned_by_form, named)
         except KtkError:
             # If the log went on, another clean-up took what was being judged.
             if not left or resolve(store, scope).version == before:

@@ -68,8 +68,10 @@ def total_step(snapshot: Snapshot) -> PruneStep:
 
 def unread_step(before: Snapshot, after: Snapshot) -> PruneStep:
     """Record the files of segments that were left out unread."""
+    if before is after:
+        return PruneStep("unread", 0, "", 0, 0)
     rows, nbytes = (
-        0 if before is after else _plus(old, None if new is None else -new)
+        _plus(old, None if new is None else -new)
         for old, new in ((before.rows, after.rows), (before.bytes, after.bytes))
     )
     files = before.file_table.num_rows - after.file_table.num_rows

@@ -91,7 +91,6 @@ class Form(Protocol):
     name: str  # in configurations
     title: str  # in messages
     record: str  # what is written next to the files, and follows the log
-    remedy: str  # kind of the remedy that publishes in it
 
     def folder(self, uuid: str) -> str:
         """Key of the folder with a dataset's record."""
@@ -122,6 +121,9 @@ class Form(Protocol):
 
         Empty if it finds nothing, or if none is installed.
         """
+
+    def owns(self, uuid: str, key: str) -> bool:
+        """Whether a file in a dataset's folder belongs to its record, not to its data."""
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """Delete a record; returns whether there was one.

@@ -156,7 +156,7 @@ def check_publishing(
             Message(
                 f"{name} is not published as {titles_of(formats)}. To publish it, and every "
                 "commit from now on: ",
-                Remedy(asked[-1].remedy, name=name),
+                Remedy("publish_as", name=name, format=asked[-1].name),
             )
         )
     return [_checked(state, uuid, form) for uuid, form in found]

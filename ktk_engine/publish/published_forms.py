@@ -29,6 +29,11 @@ def forms_of(snapshot: Snapshot) -> list[Form]:
     return [form for form in FORMS if form.name in snapshot.published_as]
 
 
+def owned_by_form(uuid: str, key: str) -> bool:
+    """Whether a file in a dataset's folder belongs to what is published of it, not to its data."""
+    return any(form.owns(uuid, key) for form in FORMS)
+
+
 def publish_forms(state: State, expired_keys: Collection[str] = ()) -> str:
     """Bring the published forms of a scope up to its head; returns a warning, empty if all are.
 

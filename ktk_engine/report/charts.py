@@ -23,6 +23,8 @@ from ktk_engine.report.partition_map import PartitionMap
 
 _PALETTE = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b"]
 _ROW, _BAR = 34, 26  # pixels
+_TICKS = 5  # of an axis
+_LETTERS = 80  # of labels next to each other
 # The day above the time, for narrow labels.
 _MOMENT = "[utcFormat(datum.value, '%b %d'), utcFormat(datum.value, '%H:%M:%S')]"
 _WIDE = {"width": "container", "background": "transparent"}
@@ -62,12 +64,13 @@ def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
         bind=alt.binding_select(options=["rows", "bytes", "files"], name="Colour by "),
     )
     here = [name for name in names if name not in shown.left_out]
+    is_long = sum(map(len, shown.labels)) > _LETTERS
     base = (
         alt.Chart(alt.Data(values=cells))
         .transform_calculate(share="datum[measure + '_share']")
         .encode(
             x=alt.X("label:O", sort=list(shown.labels), title=" / ".join(shown.keys)).axis(
-                labelOverlap=True, labelAngle=-45, labelLimit=120
+                labelOverlap=True, labelAngle=-45 if is_long else 0, labelLimit=120
             ),
             y=alt.Y("dataset:N", sort=here, title=None),
             tooltip=[
@@ -82,7 +85,7 @@ def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
         )
     )
     colour = alt.Color("share:Q", title="share of the dataset's largest").scale(
-        scheme="teals", domain=[0, 1]
+        scheme=alt.SchemeParams(name="teals", extent=[0.1, 0.8]), domain=[0, 1]
     )
     boxes = base.mark_rect(stroke="#8886", strokeWidth=0.5).encode(
         color=alt.condition("datum.missing < datum.partitions", colour, alt.value("transparent"))
@@ -110,8 +113,12 @@ def _indices(indices: Sequence[IndexSelectivity]) -> alt.LayerChart:
         y=alt.Y("index:N", sort="x", title=None),
     )
     bars = base.mark_bar(minBandSize=2).encode(
-        color=alt.Color("share:Q", legend=None).scale(
-            domain=[0, 0.5, 1], range=["#54a24b", "#eeca3b", "#e45756"]
+        color=alt.condition(
+            "datum.files > 1",
+            alt.Color("share:Q", legend=None).scale(
+                domain=[0, 0.5, 1], range=["#54a24b", "#eeca3b", "#e45756"]
+            ),
+            alt.value("#9aa7b4"),  # one file is always opened
         ),
         tooltip=[
             alt.Tooltip("index:N"),
@@ -142,7 +149,9 @@ def _file_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> alt.Chart:
         .mark_bar()
         .encode(
             x=alt.X("size:O", sort=order, title="size of a file").axis(labelAngle=-30),
-            y=alt.Y("files:Q", title="files").axis(tickMinStep=1, format=",d"),
+            y=alt.Y("files:Q", title="files").axis(
+                tickCount=min(sum(item["files"] for item in values), _TICKS), format=",d"
+            ),
             color=_by_dataset(names),
             tooltip=["dataset:N", "size:N", alt.Tooltip("files:Q", format=",")],
         )
@@ -171,7 +180,9 @@ def _timeline(
         x=alt.X("time:T", title=None)
         .axis(labelExpr=_MOMENT, tickCount=5, labelOverlap="greedy", labelSeparation=10)
         .scale(type="utc"),
-        y=alt.Y("value:Q", title=measure).axis(format=form),
+        y=alt.Y("value:Q", title=measure).axis(
+            format=form, tickCount=min(max(value["value"] or 1 for value in values), _TICKS)
+        ),
         color=_by_dataset(names),
         tooltip=[
             *("committed:N", "version:Q", "dataset:N", "operation:N", "by:N"),
@@ -222,5 +233,12 @@ def _funnel(plan: Plan) -> alt.LayerChart:
 
 
 def _by_dataset(names: Sequence[str]) -> alt.Color:
-    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(names))]
-    return alt.Color("dataset:N", title=None).scale(domain=list(names), range=colours)
+    """A colour of its own for each dataset; beyond the palette they differ in hue and lightness."""
+    count, colours = len(names), _PALETTE[: len(names)]
+    if count > len(_PALETTE):
+        hues = [(360 * place // count, (40, 60, 75)[place % 3]) for place in range(count)]
+        colours = [f"hsl({hue}, 60%, {lightness}%)" for hue, lightness in hues]
+    legend = alt.Legend(columns=3, symbolLimit=0, labelLimit=120)
+    return alt.Color("dataset:N", title=None, legend=legend).scale(
+        domain=list(names), range=colours
+    )

@@ -46,7 +46,7 @@ FILE_FIELDS = (
 )
 MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = "min.", "max.", "nulls."
 NANS_PREFIX = "nans."  # of floats, whose bounds leave NaN out; older versions recorded none
-_STATISTICS = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX, NANS_PREFIX)
+STATISTICS = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX, NANS_PREFIX)
 # Property: the formats in which every commit is published.
 PUBLISH = "publish"
 # Property: no documents are written for Kartothek; in a cube, the seed dataset has it.
@@ -280,7 +280,7 @@ class Snapshot:
 
     def opened(self, kept: pa.BooleanArray | None = None) -> pa.Table:
         """What opening files needs: all columns of `files` but statistics; None means all files."""
-        names = [n for n in self.file_table.column_names if not n.startswith(_STATISTICS)]
+        names = [n for n in self.file_table.column_names if not n.startswith(STATISTICS)]
         if kept is None:
             return self.file_table.select(names)
         return some_files(self.file_table, kept, names)
@@ -325,7 +325,7 @@ class Snapshot:
 def _bounds_of_others(names: Iterable[str], schema: pa.Schema) -> list[str]:
     """Columns of a table of files that describe columns a schema does not have."""
     stay = set(schema.names)
-    return [n for n in names if n.startswith(_STATISTICS) and n.partition(".")[2] not in stay]
+    return [n for n in names if n.startswith(STATISTICS) and n.partition(".")[2] not in stay]
 
 
 def changed_files(before: Snapshot | None, after: Snapshot) -> tuple[pa.Table, pa.Table]:

@@ -22,6 +22,9 @@ from ktk_engine.format.file_digest import DAMAGE
 
 # With fewer, waking Arrow's threads takes longer than decoding, above all on a busy machine.
 _VALUES_OF_A_THREAD = 50_000
+# Opening a file of few rows takes longer than decoding its columns, so what plans need is decoded
+# together.
+_FEW_FILES = 1_000
 # The bytes that a column may decode to: these, and this multiple of the bytes of the file.
 _FREE_BYTES = 64 << 20
 _LARGEST_RATIO = 256
@@ -89,22 +92,28 @@ class StoredFiles(EncodedFiles):
     What it has decoded stays decoded as long as the object lives.
     """
 
-    def __init__(
-        self, data: bytes, missing: Sequence[pa.Field] = (), what: str = "A table of files"
-    ) -> None:
-        """Read the footer of a parquet file, which may lack the leading columns `missing`.
-
-        `what` names it in messages. Raises a `ValueError` if such a column has another type.
-        """
+    def __init__(self, data: bytes, what: str = "A table of files") -> None:
+        """Read the footer of a parquet file; `what` names it in messages."""
         self._data, self._what = data, what
         # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
         with pq.ParquetFile(pa.BufferReader(data)) as file:
             self._footer = file.metadata
             self._stored = file.schema_arrow.remove_metadata()
             self.metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
-        self._schema = _completed(self._stored, missing)
+        self._schema = self._stored
+        self._together: list[str] = []
         self._columns: dict[str, pa.ChunkedArray] = {}
         self._lock = threading.Lock()
+
+    def complete(self, leading: Sequence[pa.Field], seldom: tuple[str, ...]) -> None:
+        """Add leading columns that the file may lack, before anything is decoded.
+
+        Columns that begin with `seldom` are decoded one by one. Raises a `ValueError` if a leading
+        column has another type.
+        """
+        self._schema = _completed(self._stored, leading)
+        if self.num_rows <= _FEW_FILES:
+            self._together = [name for name in self._schema.names if not name.startswith(seldom)]
 
     @property
     def num_rows(self) -> int:
@@ -121,6 +130,8 @@ class StoredFiles(EncodedFiles):
         with self._lock:
             new = [name for name in columns if name not in self._columns]
             if new:
+                more = (name for name in self._together if name not in self._columns)
+                new = list(dict.fromkeys([*new, *more]))
                 groups = range(self._footer.num_row_groups)
                 table = self._read(self._data, new, groups)
                 self._columns.update({name: table[name] for name in new})

@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable, MutableMapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
     PARTITION_PREFIX,
     PROPERTIES,
+    STATISTICS,
     Snapshot,
     check_partition_values,
 )
@@ -42,6 +44,7 @@ _NAMES = frozenset(
     }
 )
 _METADATA_KEY = b"ktk"
+_REMEMBERED_SCHEMAS = 256
 
 
 def write_snapshot(
@@ -144,7 +147,7 @@ def _damaged(store: ObjectStore, key: str, reason: object) -> str:
 
 
 def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
-    stored = StoredFiles(data)
+    stored = StoredFiles(data, what)
     check_count(stored.num_rows, what, MAX_FILES)
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     files: FileTable
@@ -153,11 +156,9 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         listed = stored.select(stored.column_names)
         files = SegmentedFiles(listed, _decode_schema(document["files"]), reader)
     else:
-        files = StoredFiles(data, FILE_FIELDS, what)
-    schema = _decode_schema(document["schema"])
-    for field in schema:
-        if problem := class_problem(field.type) or foreign_part(field):
-            raise ValueError(f"its column {field.name} cannot be read: {problem}")
+        stored.complete(FILE_FIELDS, STATISTICS)
+        files = stored
+    schema = _readable_schema(document["schema"])
     keys: list[str] = document["partition_keys"]
     values = {PARTITION_PREFIX + name for name in keys}
     if not (values.issubset(files.schema.names) and set(keys).issubset(schema.names)):
@@ -189,6 +190,18 @@ def _encode_schema(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize().to_pybytes()).decode("ascii")
 
 
+# Nearly every read of a relation meets the schemas of the read before.
+@lru_cache(_REMEMBERED_SCHEMAS)
+def _readable_schema(text: str) -> pa.Schema:
+    """Decode a schema; raises a ValueError if one of its columns cannot be read."""
+    schema = _decode_schema(text)
+    for field in schema:
+        if problem := class_problem(field.type) or foreign_part(field):
+            raise ValueError(f"its column {field.name} cannot be read: {problem}")
+    return schema
+
+
+@lru_cache(_REMEMBERED_SCHEMAS)
 def _decode_schema(text: str) -> pa.Schema:
     """Decode a schema; raises a ValueError if a name or a time zone in it is not UTF-8."""
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

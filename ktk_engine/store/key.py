@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from ktk_engine.errors import InvalidKeyError
 
@@ -40,6 +41,14 @@ def validate_key(key: str) -> str:
             f"{MAX_KEY_BYTES} in the whole key are allowed"
         )
     return key
+
+
+def folded(key: str) -> str:
+    """A key as file systems compare it that ignore letter case and forms of Unicode.
+
+    They list a folder under the spelling of who made it, which other keys may not share.
+    """
+    return key.lower() if key.isascii() else normalize("NFD", normalize("NFD", key).casefold())
 
 
 def join_key(*parts: str) -> str:

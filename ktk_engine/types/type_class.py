@@ -110,16 +110,9 @@ def plain_type(t: pa.DataType) -> pa.DataType:
 
     These are encodings as in `unwrap`, views, decimals of 32 and 64 bits, and other names of UTC.
     """
-    if not t.equals(unwrap(t)):
-        return plain_type(unwrap(t))
-    if pat.is_decimal(t) and t.bit_width < pa.decimal128(1).bit_width:
-        return pa.decimal128(t.precision, t.scale)
-    if pat.is_timestamp(t):
-        return pa.timestamp(t.unit, canonical_zone(t.tz))
-    if pat.is_string_view(t):
-        return pa.string()
-    if pat.is_binary_view(t):
-        return pa.binary()
+    t = unwrap(t)
+    if t.num_fields == 0:
+        return _plain_scalar(t)
     if pat.is_list_view(t) or pat.is_large_list_view(t):
         return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
     if pat.is_fixed_size_list(t):
@@ -136,6 +129,18 @@ def plain_type(t: pa.DataType) -> pa.DataType:
             t.item_field.with_type(plain_type(t.item_type)),
         )
     return t
+
+
+# Nested types are not remembered: equal ones may have different metadata.
+@lru_cache(_REMEMBERED)
+def _plain_scalar(t: pa.DataType) -> pa.DataType:
+    if pat.is_decimal(t) and t.bit_width < pa.decimal128(1).bit_width:
+        return pa.decimal128(t.precision, t.scale)
+    if pat.is_timestamp(t):
+        return pa.timestamp(t.unit, canonical_zone(t.tz))
+    if pat.is_string_view(t):
+        return pa.string()
+    return pa.binary() if pat.is_binary_view(t) else t
 
 
 @lru_cache(_REMEMBERED)
@@ -234,6 +239,8 @@ def foreign_part(field: pa.Field) -> str | None:
     None if it has neither. Raises a ValueError if a name or a zone is not UTF-8.
     """
     t, name = field.type, field.name
+    if pat.is_primitive(t) and not pat.is_timestamp(t):  # almost all, of thousands of columns
+        return None
     if any(is_layout(t) for is_layout in _LAYOUTS_OF_MEMORY):
         return f"{name} has the type {t}"
     if _has_unknown_zone(t):

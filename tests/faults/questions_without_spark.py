@@ -8,6 +8,7 @@ from typing import Any
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from ktk_engine.log.garbage import find_garbage  # deep: asked by a thread
+from ktk_engine.publish.published_forms import owned_by_form  # deep: what it needs
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE
 from tests.faults.read import rows_of
@@ -48,7 +49,8 @@ def _questions(store: LocalStore, uuids: tuple[str, ...]) -> Mapping[str, Callab
         questions[f"description of {name}"] = lambda name=name: describe(store, name)
         questions[f"check of {name}"] = lambda name=name: _problems(store, name)
         questions[f"garbage of {name}"] = lambda scope=scope: [
-            info.key for info in find_garbage(store, scope, Retention(versions=1)).objects
+            info.key
+            for info in find_garbage(store, scope, Retention(versions=1), owned_by_form).objects
         ]
     return questions
 

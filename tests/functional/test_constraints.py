@@ -115,6 +115,30 @@ class TestConstraints:
         assert "prize" in message and "Nothing was written" in message
 
 
+class TestDatasetsOfCubes:
+    @pytest.fixture(scope="class")
+    def models(self):
+        columns = "columns: [{name: id, data_type: bigint, constraints: [{type: not_null}]}, "
+        said = f"config: {{contract: {{enforced: true}}}}, {columns}"
+        check = "constraints: [{type: check, expression: price > 0}]"
+        price = f"{{name: price, data_type: bigint, {check}}}]"
+        config = "{{{{ config(materialized='cube_{}', cube='shop', "
+        config += "dimension_columns=['id']) }}}} select id, "
+        return {
+            "schema.yml": f"models: [{{name: o, {said}{price}}}, {{name: p, {said}"
+            "{name: n, data_type: bigint}]}]",
+            "o.sql": config.format("seed") + "id + {{ var('more', 1) }} as price from range(3)",
+            "p.sql": config.format("enrichment") + "id as n from {{ ref('o') }}",
+        }
+
+    def test_are_verified_and_not_called_ignored(self, project):
+        _, log = run_dbt_and_capture(["--warn-error", "run", "--no-partial-parse"])
+        assert "will be ignored" not in " ".join(log.split())
+        said = "run", "--vars", "more: 0", "-s", "o"
+        (result,) = run_dbt([*said], expect_pass=False).results
+        assert "1 row breaks the constraint check (price > 0)" in result.message
+
+
 class TestWithoutContract:
     @pytest.fixture(scope="class")
     def models(self):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from dbt.tests.util import run_dbt, write_file
+from dbt_common.exceptions import DbtRuntimeError
 
 from tests.functional.cube_models import CUBE, MODELS, SEED
 from tests.functional.relations import rows, store_of
@@ -55,6 +56,10 @@ class TestAll:
         assert len(shown.agate_table.rows) == 3
         run_dbt(["show", "--inline", "select * from {{ ref('plain') }} ; -- all", "--limit", "2"])
         run_dbt(["show", "--inline", "select * from {{ ref('plain') }}", "--limit", "2"])
+        inline = "select * from {{ ref('plain') }} limit 2"
+        with pytest.raises(DbtRuntimeError, match="Leave yours out, and give --limit"):
+            run_dbt(["show", "--inline", inline])
+        run_dbt(["show", "--inline", inline, "--limit", "-1"])
 
     def test_a_model_may_change_its_materialization(self, project):
         run_dbt(["build"])

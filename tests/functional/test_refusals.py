@@ -203,3 +203,37 @@ class TestProfile:
                 KtkCredentials.translate_aliases({"schema": "a", "store": "./w", **extra})
             )
         assert message in str(error.value)
+
+
+class TestRowsOfUnitTests:
+    """Values of rows are data: dbt puts them into quotes and casts them."""
+
+    TYPES = "cast(null as date) as d, cast(null as int) as n, array('x') as l"
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "{{ config(materialized='table') }} "
+        read = "select * from {{ ref('given') }}"
+        return {"read.sql": read, "given.sql": f"{config}select {self.TYPES}", "schema.yml": ""}
+
+    def run(self, project, rows: str, passes: bool) -> str:
+        text = (
+            "unit_tests: [{name: u, model: read, "
+            f"given: [{{input: ref('given'), {rows}}}], expect: {{rows: []}}}}]"
+        )
+        write_file(text, project.project_root, "models", "schema.yml")
+        found, log = run_dbt_and_capture(["test", "-s", "test_type:unit"], expect_pass=passes)
+        return log if passes else str(found.results[0].message)
+
+    @pytest.mark.parametrize(
+        ("column", "sql"),
+        [("d", "current_date()"), ("d", "date '2024-01-01'"), ("n", "1 + 1"), ("l", "array('a')")],
+    )
+    def test_with_sql_in_quotes_name_the_format_for_it(self, project, column, sql):
+        if not hasattr(project, "is_built"):
+            run_dbt(["run"])
+            project.is_built = True
+        message = self.run(project, f'rows: [{{{column}: "{sql}"}}]', passes=False)
+        assert "give these rows as a query: `format: sql`" in message
+        row = f"select {sql} as {column} limit 0"
+        self.run(project, f'format: sql, rows: "{row}"', passes=True)

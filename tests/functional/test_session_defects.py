@@ -332,17 +332,53 @@ class TestTheProfile:
         run_dbt(["debug", "--connection"])
 
 
-class TestASourceWithADatabase:
+class TestNamesWithADatabase:
+    """Every project of Unity Catalog has names of three parts."""
+
     @pytest.fixture(scope="class")
     def models(self):
-        return {"m.sql": "select * from {{ source('raw', 'orders') }}"}
+        return {
+            "m.sql": "{{ config(database='main', materialized='table') }} select 1 as a",
+            "n.sql": "{{ config(database='main') }} "
+            "select a from {{ source('raw', 'm') }} union all select a from {{ ref('m') }}",
+        }
 
-    def test_is_named_with_what_to_do(self, project):
-        sources = "sources: [{name: raw, database: other, tables: [{name: orders}]}]"
-        write_file(sources, project.project_root, "models", "sources.yml")
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        config = "target_database='main', strategy='check', unique_key='a', check_cols='all'"
+        text = "{{ config(" + config + ") }} select a from {{ ref('m') }}"
+        return {"s.sql": "{% snapshot s %}" + text + "{% endsnapshot %}"}
+
+    def sources(self, project, name: str = "raw", more: str = "") -> None:
+        of = f"database: {name}, schema: {project.test_schema}"
+        table = f"{{name: raw, {of}, tables: [{{name: m}}]}}"
+        write_file(f"sources: [{table}{more}]", project.project_root, "models", "sources.yml")
+
+    def test_mean_the_last_two_with_one_line(self, project):
+        self.sources(project, "main")
+        _, log = run_dbt_and_capture(["build"])
+        assert log.count("`database: main` does nothing: names have two parts here") == 1
+        assert log.count("Model m: config `database` does nothing: names have two parts here") == 1
+        assert "Model n" not in log
+        assert log.count("config `target_database` does nothing") == 1
+        assert project.run_sql("select count(*) from {schema}.n", fetch="one")[0] == 2
+        assert project.run_sql("select count(*) from {schema}.s", fetch="one")[0] == 1
+
+    def test_that_only_a_database_tells_apart_are_refused(self, project):
+        self.sources(project, "other")
         with pytest.raises(DbtConfigError) as caught:
-            run_dbt(["parse"])
-        assert "other.raw.orders: names have two parts" in str(caught.value)
-        assert "Remove `database: other`" in str(caught.value)
-        write_file(sources.replace("other", "raw"), project.project_root, "models", "sources.yml")
-        run_dbt(["parse"])
+            run_dbt(["run", "--no-partial-parse"])
+        of = project.test_schema
+        assert "are one name here: names have two parts, schema and name" in str(caught.value)
+        assert f"other.{of}.m" in str(caught.value) and f"main.{of}.m" in str(caught.value)
+        other = f", {{name: raw2, database: other, schema: {of}, tables: [{{name: m}}]}}"
+        self.sources(project, "main", other)
+        text = "select m.a from {{ source('raw', 'm') }} join {{ source('raw2', 'm') }} n using (a)"
+        write_file(text, project.project_root, "models", "n.sql")
+        with pytest.raises(DbtConfigError, match="are one name here"):
+            run_dbt(["run", "--no-partial-parse"])
+        # What the message names is what tells them apart.
+        place = f"{project.project_root}/warehouse/{project.test_schema}"
+        other = other.replace("tables:", f"config: {{meta: {{ktk_store: '{place}'}}}}, tables:")
+        self.sources(project, "main", other)
+        run_dbt(["run", "--no-partial-parse"])

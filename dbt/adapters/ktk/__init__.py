@@ -5,6 +5,7 @@ from dbt.adapters.base import AdapterPlugin
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.credentials import (
     KtkCredentials,
+    call_constraints_enforced,
     name_undecodable_files,
     show_target_type,
 )
@@ -23,3 +24,4 @@ Plugin = AdapterPlugin(
 
 show_target_type()
 name_undecodable_files()
+call_constraints_enforced()

@@ -309,7 +309,11 @@ class KtkConnectionManager(SparkConnectionManager):
         work = CancellableTask(name, description, limit, began, lost)
         with (
             self.sessions.working(work),
-            translated(_hint_of(node), declared_in(getattr(node, "patch_path", None))),
+            translated(
+                _hint_of(node),
+                declared_in(getattr(node, "patch_path", None)),
+                is_unit_test=str(getattr(node, "resource_type", "")) == "unit_test",
+            ),
         ):
             yield
 

@@ -12,6 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.config.config_reader import ROLES
 from dbt.adapters.ktk.config.connect_target import (
     CONNECT,
     SESSION,
@@ -191,6 +192,20 @@ def name_undecodable_files() -> None:
         of_dbt = getattr(reader, name, None)
         if of_dbt is not None and not hasattr(of_dbt, "of_ktk"):
             setattr(reader, name, _naming_its_file(of_dbt))
+
+
+def call_constraints_enforced() -> None:
+    """Keep dbt from saying that it ignores the constraints of datasets of cubes.
+
+    dbt has a list of materializations that enforce them, to which an adapter cannot add; so this
+    patches it, too.
+    """
+    node: Any = getattr(sys.modules.get("dbt.contracts.graph.nodes"), "ModelNode", None)
+    of_dbt = getattr(node, "materialization_enforces_constraints", None)
+    if of_dbt is not None and of_dbt.fget.__module__ != __name__:
+        node.materialization_enforces_constraints = property(
+            lambda model: of_dbt.fget(model) or model.config.materialized in ROLES
+        )
 
 
 def _naming_its_file(of_dbt: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,12 @@ from ktk_engine.errors import KtkError, TypeClassError
 from ktk_engine.types.finding import Finding
 
 _LOGGER = AdapterLogger("ktk")
+# What Spark says about a row's value that is SQL: dbt puts it into quotes and casts it.
+_OF_ROWS = re.compile(r"\[(?:PARSE_SYNTAX_ERROR|CAST_INVALID_INPUT|DATATYPE_MISMATCH)")
+_NOT_SQL = (
+    "\nIf a value in the unit test's rows is SQL, give these rows as a query: `format: sql` and "
+    "`rows: select ... as ...`. In other formats, dbt puts values into quotes and casts them."
+)
 
 
 class RefusedColumnsError(CompilationError):
@@ -25,12 +32,13 @@ class RefusedColumnsError(CompilationError):
 
 
 @contextmanager
-def translated(hint: str = "", declared_in: str = "") -> Iterator[None]:
+def translated(hint: str = "", declared_in: str = "", is_unit_test: bool = False) -> Iterator[None]:
     """Turn errors of a block into dbt's with the message only; the log file has the rest.
 
     `hint` says what to do about a missing relation (`missing_hint`), and `declared_in` is the file
-    that declares columns. Columns that break a rule raise a `RefusedColumnsError`, other errors of
-    the engine a `DbtRuntimeError`, and those of Spark a `DbtDatabaseError`.
+    that declares columns. `is_unit_test` says that rows of a unit test may be at fault. Columns
+    that break a rule raise a `RefusedColumnsError`, other errors of the engine a `DbtRuntimeError`,
+    and those of Spark a `DbtDatabaseError`.
     """
     try:
         yield
@@ -48,6 +56,8 @@ def translated(hint: str = "", declared_in: str = "") -> Iterator[None]:
         if message is None:
             raise
         _LOGGER.debug(java_stack(error))
+        if is_unit_test and _OF_ROWS.match(message):
+            message += _NOT_SQL
         raise DbtDatabaseError(message) from error
 
 

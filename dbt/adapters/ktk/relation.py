@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dbt.adapters.base.relation import BaseRelation
@@ -14,13 +14,50 @@ from dbt.adapters.contracts.relation import (
     RelationConfig,
     RelationType,
 )
+from dbt.adapters.events.types import AdapterEventWarning
 from dbt.adapters.spark import SparkRelation
+from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.source_config import Project, project_of, source_address
 from dbt.adapters.ktk.session.functions import Function, Functions, function_name
 from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress, parse_address
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier, readable_identifier
+
+
+@dataclass(frozen=True)
+class Databases:
+    """The databases that a project names; names have two parts here."""
+
+    said: set[str] = field(default_factory=set)
+    # schema and name of a source or a node -> the database that it names
+    named: dict[tuple[Identifier, Identifier], str] = field(default_factory=dict)
+
+    def warn_of(self, database: str) -> None:
+        """Log that a database does nothing, once per run."""
+        if database not in self.said:
+            self.said.add(database)
+            message = (
+                f"`database: {database}` does nothing: names have two parts here, schema and name. "
+                "A source in another store has `ktk_store`. dbt prints this once per run."
+            )
+            warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
+
+    def note(self, node: RelationConfig) -> None:
+        """Refuse a name that only a database tells from another one."""
+        config: Any = node.config or {}
+        database = node.database or config.get("database")
+        if database and node.schema and node.identifier:
+            key = (Identifier(node.schema), Identifier(node.identifier))
+            other = self.named.setdefault(key, str(database))
+            if other != database:
+                raise DbtConfigError(
+                    f"{other}.{node.schema}.{node.identifier} and "
+                    f"{database}.{node.schema}.{node.identifier} are one name here: names have two "
+                    "parts, schema and name. Give one of them another schema, or a source in "
+                    "another store `ktk_store`."
+                )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,21 +69,23 @@ class KtkRelation(SparkRelation):
     # those of the project that the run has met; None likewise
     functions: ClassVar[Functions | None] = None
     # where its rows are stored if not in the profile's store; see `source_address`
+    # the first parts of names that the run has met; None likewise
+    databases: ClassVar[Databases | None] = None
     address: str = ""
     version: str = ""  # clause of Spark's SQL for an earlier version; empty for the newest
 
     def __post_init__(self) -> None:
+        """Drop the first of three parts, with a line."""
         if self.database and self.database != self.schema:
-            raise DbtConfigError(
-                f"{self.database}.{self.schema}.{self.identifier}: names have two parts here, "
-                f"schema and name. Remove `database: {self.database}`; a source in another "
-                "store has `ktk_store`."
-            )
+            if self.databases is not None:
+                self.databases.warn_of(self.database)
+            object.__setattr__(self, "path", replace(self.path, database=None))
 
     @classmethod
     def of_project(cls, config: AdapterRequiredConfig, functions: Functions) -> type[Self]:
         """Give the relation class of one project, because dbt's `source()` passes no project."""
-        shared = {"project": project_of(config), "functions": functions}
+        project = project_of(config)
+        shared = {"project": project, "functions": functions, "databases": Databases()}
         return type(cls.__name__, (cls,), shared)
 
     @classmethod
@@ -63,6 +102,8 @@ class KtkRelation(SparkRelation):
             found = (cls.project or project_of(quoting)).deferred(relation_config)
         if found is not None:
             kwargs["address"] = str(found)
+        elif cls.databases is not None:
+            cls.databases.note(relation_config)
         return super().create_from(quoting, relation_config, **kwargs)
 
     @classmethod

@@ -20,7 +20,7 @@ DBT: Voice = {
     "undrop_dataset": _operation("undrop", cube="{name}", dataset="{dataset}"),
     "publish": _operation("publish", name="{name}"),
     "publish_dataset": _operation("publish", name="{name}", dataset="{dataset}"),
-    "publish_iceberg": _operation("publish", name="{name}", iceberg="true"),
+    "publish_as": _operation("publish", name="{name}", **{"{format}": "true"}),
     "stop_publishing": _operation("publish", name="{name}", stop="true"),
     "compact": _operation("compact", cube="{name}"),
     "compact_dataset": _operation("compact", cube="{name}", dataset="{dataset}"),

@@ -23,13 +23,25 @@ if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
 
 
-@click.command()
+class _PublishCommand(click.Command):
+    """A command with a flag for each form, which takes as long to import as pyarrow."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """See `click.Command.get_params`."""
+        from ktk_engine.publish.published_forms import FORMS
+
+        flags = [
+            click.Option([f"--{form.name}"], is_flag=True, help=f"As {form.title}.")
+            for form in FORMS
+        ]
+        return [*flags, *super().get_params(ctx)]
+
+
+@click.command(cls=_PublishCommand)
 @click.argument("name", metavar="CUBE_OR_TABLE")
 @click.option("--dataset", metavar="ID", help="Only this dataset of the cube.")
 @click.option("--check", is_flag=True, help="Only compare; ends with 1 if they differ.")
 @click.option("--stop", is_flag=True, help="Stop publishing, and delete what was published.")
-@click.option("--delta", is_flag=True, help="As Delta.")
-@click.option("--iceberg", is_flag=True, help="As Iceberg.")
 @click.option("--kartothek", is_flag=True, help="Kartothek's documents in place of these.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
@@ -38,17 +50,16 @@ def publish(
     dataset: str | None,
     check: bool,
     stop: bool,
-    delta: bool,
-    iceberg: bool,
     kartothek: bool,
     as_json: bool,
     store_url: str | None,
+    **forms: bool,
 ) -> None:
     """Publish CUBE_OR_TABLE as Delta or Iceberg, from now on.
 
     A Delta log or Iceberg metadata is written next to the files; no data are copied. An existing
-    one is brought up to date, for instance after a run died. Without --delta and --iceberg, --stop
-    and --check apply to both, and what is not published yet becomes Delta.
+    one is brought up to date, for instance after a run died. Unless a format is named, --stop and
+    --check apply to all, and what is not published yet becomes Delta.
 
     With --kartothek: write the documents that Kartothek reads with each commit, as a new cube or
     table does. With --stop, too: delete them and write no more. The cost of a commit is then
@@ -58,7 +69,7 @@ def publish(
 
     if check and stop:
         raise click.UsageError(f"{flag('check')} and {flag('stop')} do not go together.")
-    others = {"check": check, "dataset": dataset, "delta": delta, "iceberg": iceberg}
+    others = {"check": check, "dataset": dataset, **forms}
     if kartothek and any(others.values()):
         other = flag(next(name for name, value in others.items() if value))
         raise click.UsageError(f"{flag('kartothek')} and {other} do not go together.")
@@ -66,8 +77,7 @@ def publish(
     if kartothek:
         _publish_documents(store, name, not stop, as_json)
         return
-    asked = {"delta": delta, "iceberg": iceberg}
-    formats = [name for name, is_asked in asked.items() if is_asked]
+    formats = [form for form, is_asked in forms.items() if is_asked]
     if stop:
         _stop(store, name, dataset, formats, as_json)
         return

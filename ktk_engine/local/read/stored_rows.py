@@ -164,6 +164,8 @@ def in_containers(
     `values` holds by column what only the file's path tells. Other missing columns become null.
     Raises a `MisfitError` if a value is finer than its class.
     """
+    if table.schema.equals(target):
+        return table
     found: list[pa.Array | pa.ChunkedArray] = []
     stored = dict(zip(table.column_names, table.columns, strict=True))
     for field in target:

@@ -43,6 +43,7 @@ from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import folded
 
 _NO_WORDS = CubeWords()
 
@@ -315,9 +316,9 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
             f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "
             "written."
         ) from error
-    keys = {info.key for info in state.store.list(f"{item.uuid}/")}
+    keys = {folded(info.key) for info in state.store.list(f"{item.uuid}/")}
     named = [*document.partitions.values(), *document.indices.values()]
-    missing = [key for key in named if key not in keys and key.startswith(f"{item.uuid}/")]
+    missing = [key for key in named if folded(key) not in keys and key.startswith(f"{item.uuid}/")]
     if missing:
         raise ForeignWriterError(
             f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "

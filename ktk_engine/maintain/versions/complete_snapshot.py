@@ -10,6 +10,7 @@ from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
+from ktk_engine.store.key import folded
 
 
 def complete_snapshot(
@@ -28,13 +29,15 @@ def complete_snapshot(
         stored = snapshot.files
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
-    listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
+    listed = {folded(info.key): info.size for info in state.store.list(f"{uuid}/")}
     files = zip(stored["key"].to_pylist(), stored["bytes"].to_pylist(), strict=True)
     missing = [key for key in snapshot.segments if key in expired_keys]
     missing += [
         key
         for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
-        if key in expired_keys or key not in listed or size not in (None, listed[key])
+        if key in expired_keys
+        or listed.get(folded(key)) is None
+        or size not in (None, listed[folded(key)])
     ]
     segments = [item.key for items in snapshot.index_segments.values() for item in items]
     is_there = ask_all(state.store, state.store.exists, segments)

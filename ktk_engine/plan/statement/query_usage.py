@@ -159,7 +159,9 @@ class _Reading:
         if scope.expression.args.get("by_name"):
             raise _NotUnderstoodError  # columns match by name
         names = scope.expression.named_selects
-        for part in scope.set_operation_scopes:
+        # sqlglot 30.21 renamed them at the latest.
+        parts = "set_operation_scopes" if hasattr(scope, "set_operation_scopes") else "union_scopes"
+        for part in getattr(scope, parts):
             columns, own = None, part.expression.named_selects
             keeps = (
                 isinstance(scope.expression, exp.Union) and not scope.expression.args["distinct"]

@@ -56,7 +56,6 @@ class DeltaForm:
     name = "delta"
     title = "Delta"
     record = "Delta log"
-    remedy = "publish"
 
     def folder(self, uuid: str) -> str:
         """See `Form.folder`."""
@@ -106,6 +105,10 @@ class DeltaForm:
     def verify_with_library(self, wanted: Wanted, present: Present) -> str:
         """See `Form.verify_with_library`."""
         return _verify_with_deltalake(wanted.store, wanted.snapshot)
+
+    def owns(self, uuid: str, key: str) -> bool:
+        """See `Form.owns`."""
+        return key.startswith(f"{log_folder(uuid)}/")
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
-from ktk_engine.format.dataset_key import DELTA_LOG
 from ktk_engine.format.field_types import check_types
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parse_json import parse_json
@@ -24,6 +23,7 @@ from ktk_engine.store.key import join_key
 APP_ID = "dbt-ktk"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_FOLDER = "_delta_log"
 _MARK = "ktk"
 _MARK_BYTES = 4096
 
@@ -73,7 +73,7 @@ class DeltaState:
 
 def log_folder(uuid: str) -> str:
     """Key of the folder with a dataset's Delta log."""
-    return join_key(uuid, DELTA_LOG)
+    return join_key(uuid, _FOLDER)
 
 
 def entry_key(uuid: str, version: int) -> str:

@@ -18,12 +18,11 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     Addresses,
     IcebergState,
     delete_metadata,
-    has_earlier,
     metadata_folder,
     metadata_key,
     names_of_catalogs,
+    put_hint,
     read_metadata,
-    replace_earlier,
 )
 from ktk_engine.publish.iceberg.iceberg_schema import iceberg_columns
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable, addresses_of, kept_snapshots
@@ -42,7 +41,6 @@ class IcebergForm:
     name = "iceberg"
     title = "Iceberg"
     record = "Iceberg metadata"
-    remedy = "publish_iceberg"
 
     def folder(self, uuid: str) -> str:
         """See `Form.folder`."""
@@ -69,7 +67,7 @@ class IcebergForm:
             kept = [item for item in table.snapshots if item != present.snapshot]
             table = replace(table, snapshots=kept, is_new=True, continues=False)
         if not table.is_new and table.says(present):
-            replace_earlier(wanted.store, wanted.snapshot.uuid, present.version)
+            put_hint(wanted.store, wanted.snapshot.uuid, present.version)
             return None
         return IcebergVersion(wanted, present, table)
 
@@ -97,13 +95,7 @@ class IcebergForm:
             return "another program changed columns or settings in its Iceberg metadata"
         if present.hint != present.version:
             return "version-hint.text, by which readers find its metadata, names another version"
-        uuid = wanted.snapshot.uuid
-        if has_earlier(wanted.store, uuid):
-            return (
-                f"readers of {uuid}/metadata, where an earlier version of this library wrote "
-                "Iceberg metadata, see other rows, or will"
-            )
-        if names := names_of_catalogs(wanted.store, uuid):
+        if names := names_of_catalogs(wanted.store, wanted.snapshot.uuid):
             return (
                 f"another program has written {names[-1]}: a catalog that names that "
                 "file shows other rows, or will. Register the table there again"
@@ -114,6 +106,11 @@ class IcebergForm:
         """See `Form.verify_with_library`."""
         assert isinstance(present, IcebergState)
         return _verify_with_pyiceberg(wanted, present)
+
+    def owns(self, uuid: str, key: str) -> bool:
+        """See `Form.owns`."""
+        endings = (".metadata.json", ".avro", "/version-hint.text")
+        return key.startswith(f"{metadata_folder(uuid)}/") and key.endswith(endings)
 
     def delete(self, store: ObjectStore, uuid: str) -> bool:
         """See `Form.delete`."""

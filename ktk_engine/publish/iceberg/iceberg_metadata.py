@@ -9,7 +9,6 @@ from __future__ import annotations
 import os.path
 import re
 import urllib.parse
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,10 +19,8 @@ from ktk_engine.errors import (
     InvalidKeyError,
     ObjectExistsError,
     ObjectNotFoundError,
-    PublishWarning,
     TokenMismatchError,
 )
-from ktk_engine.format.dataset_key import ICEBERG, METADATA
 from ktk_engine.format.field_types import check_types
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parse_json import parse_json
@@ -35,6 +32,7 @@ from ktk_engine.store.key import join_key, validate_key
 VERSION, COMMIT = "ktk.version", "ktk.commit"
 SNAPSHOT, SHA256 = "ktk.snapshot", "ktk.snapshot-sha256"
 SPEC = "ktk.partition-spec-id"  # which Iceberg's own fields do not tell
+_TABLE, _FOLDER = "iceberg", "metadata"
 _METADATA = re.compile(r"v(\d{1,18})\.metadata\.json")
 _OF_CATALOGS = re.compile(r"\d+-.*\.metadata\.json")
 _AVRO = re.compile(r"ktk-.*\.avro")
@@ -150,12 +148,12 @@ def table_folder(uuid: str) -> str:
 
     A catalog that drops the table may delete the folder.
     """
-    return join_key(uuid, ICEBERG)
+    return join_key(uuid, _TABLE)
 
 
 def metadata_folder(uuid: str) -> str:
     """Key of the folder with the metadata of a dataset's Iceberg table."""
-    return join_key(table_folder(uuid), METADATA)
+    return join_key(table_folder(uuid), _FOLDER)
 
 
 def metadata_key(uuid: str, version: int) -> str:
@@ -280,41 +278,11 @@ def names_of_catalogs(store: ObjectStore, uuid: str) -> list[str]:
 
 
 def delete_metadata(store: ObjectStore, uuid: str) -> bool:
-    """Delete the metadata that this library wrote; returns whether there was any."""
-    return _delete(store, _earlier_folder(uuid)) | _delete(store, metadata_folder(uuid))
-
-
-def has_earlier(store: ObjectStore, uuid: str) -> bool:
-    """Whether readers find metadata where earlier versions of this library wrote them."""
-    return store.exists(join_key(_earlier_folder(uuid), _HINT))
-
-
-def replace_earlier(store: ObjectStore, uuid: str, version: int) -> None:
-    """Let readers see a version, and none where earlier versions of this library wrote them.
-
-    The earlier ones go first: if the process dies, the missing hint shows that this is not done.
-    """
-    moved = _delete(store, _earlier_folder(uuid))
-    put_hint(store, uuid, version)
-    if moved:
-        warnings.warn(
-            f"The Iceberg table of {uuid} is in {table_folder(uuid)} now, where a catalog that "
-            "drops it deletes no rows. The earlier metadata were deleted: readers need the new "
-            "address",
-            PublishWarning,
-            stacklevel=2,
-        )
-
-
-def _earlier_folder(uuid: str) -> str:
-    return join_key(uuid, METADATA)
-
-
-def _delete(store: ObjectStore, folder: str) -> bool:
-    """Delete the metadata in a folder.
+    """Delete the metadata that this library wrote; returns whether there was any.
 
     The newest version goes last, so that no older one becomes visible.
     """
+    folder = metadata_folder(uuid)
     names = store.list_names(folder)
     versions = sorted(
         (int(found[1]), name) for name in names if (found := _METADATA.fullmatch(name))

@@ -35,7 +35,6 @@ from ktk_engine.publish.iceberg.iceberg_metadata import (
     metadata_key,
     put_hint,
     read_metadata,
-    replace_earlier,
 )
 from ktk_engine.publish.iceberg.iceberg_table import IcebergTable
 from ktk_engine.publish.iceberg.manifest import Layout, NewSnapshot, read_list
@@ -229,9 +228,7 @@ class IcebergVersion:
         """See `NextVersion.settle`."""
         store = self.wanted.store
         tidies = self.version % _TIDIED_EVERY == 0 or not self.table.is_new
-        # A host with an earlier version of this library may have written there again.
-        show = replace_earlier if self.present.hint < 0 or tidies else put_hint
-        show(store, self._uuid, self.version)
+        put_hint(store, self._uuid, self.version)
         if tidies:
             _tidy(self.table.addresses, self._uuid, self._metadata)
 

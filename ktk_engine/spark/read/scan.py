@@ -32,6 +32,7 @@ from ktk_engine.spark.read.spark_parses_partition_values import (
 )
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import folded
 from ktk_engine.temporary_files import temporary_files
 
 if TYPE_CHECKING:
@@ -140,8 +141,11 @@ class Scanner:
             return [size for size in sizes if size is not None]
         keys = files["key"].to_pylist()
         folder = keys[0].partition("/")[0] + "/"
-        found = {info.key: info.size for info in self.store.list(folder)}
-        return [found[key] if size is None else size for key, size in zip(keys, sizes, strict=True)]
+        found = {folded(info.key): info.size for info in self.store.list(folder)}
+        return [
+            found[folded(key)] if size is None else size
+            for key, size in zip(keys, sizes, strict=True)
+        ]
 
 
 def _restores(snapshot: Snapshot, files: pa.Table) -> bool:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import KtkError, PublishError, PublishWarning
-from ktk_engine.publish.iceberg import iceberg_version, table_files
+from ktk_engine.publish.iceberg import table_files
 from ktk_engine.publish.publish_datasets import (
     check_publishing,
     follow_setting,
@@ -421,53 +421,3 @@ def test_a_catalog_that_deletes_the_tables_folder_loses_no_row(store):
     assert sorted(face.table("t").query().to_arrow(engine="local")["x"].to_pylist()) == [1, 2, 3]
     publish_datasets(store, "t")
     assert (numbers(store), problem(store)) == ([1, 2, 3], "")
-
-
-def test_metadata_of_an_earlier_version_go_with_a_word(store):
-    face = published(store, "iceberg")
-    append(face, 3)
-    shutil.move(folder(store), store.root / "t" / "metadata")
-    with pytest.warns(PublishWarning, match="The Iceberg table of t is in t/iceberg now"):
-        append(face, 4)
-    assert not store.list_names("t/metadata")
-    assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
-    shutil.copytree(folder(store), store.root / "t" / "metadata")
-    stop_publishing(store, "t")
-    assert not store.list_names("t/metadata") and not store.list_names("t/iceberg/metadata")
-
-
-@pytest.mark.parametrize("at", ["t/iceberg/metadata/version-hint", "t/metadata/v"])
-def test_metadata_of_an_earlier_version_go_also_if_the_first_commit_is_killed(store, at):
-    face = published(store, "iceberg")
-    append(face, 3)
-    shutil.move(folder(store), store.root / "t" / "metadata")
-
-    def kill(method, key):
-        if key.startswith(at):
-            raise KeyboardInterrupt
-
-    store.hooks.append(kill)
-    with pytest.raises(KeyboardInterrupt):
-        append(face, 4)
-    store.hooks.clear()
-    assert "version-hint.text" in problem(store)
-    append(face, 5)
-    assert not store.list_names("t/metadata")
-    assert (numbers(store), problem(store)) == ([1, 2, 3, 4, 5], "")
-
-
-@pytest.mark.parametrize(
-    "heal", [lambda face: append(face, 4), lambda face: face.table("t").publish()]
-)
-def test_metadata_that_a_host_with_an_earlier_version_wrote_are_named_and_go(
-    store, heal, monkeypatch
-):
-    monkeypatch.setattr(iceberg_version, "_TIDIED_EVERY", 3)
-    face = published(store, "iceberg")
-    append(face, 3)
-    shutil.copytree(folder(store), store.root / "t" / "metadata")
-    assert "readers of t/metadata" in problem(store)
-    with pytest.warns(PublishWarning, match="The Iceberg table of t is in t/iceberg now"):
-        heal(face)
-    assert not store.list_names("t/metadata")
-    assert problem(store) == ""

@@ -47,7 +47,13 @@ def small_tasks(monkeypatch):
 @contextmanager
 def slices(rows: int) -> Iterator[None]:
     """Let tasks be cut into slices of about so many rows; 0: read them in one piece."""
-    tiny = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 100, "_SLICE_ROWS": rows, "_BLOCK_ROWS": rows}
+    tiny = {
+        "_WHOLE_BYTES": 1,
+        "_COLUMN_BYTES": 0,
+        "_SLICE_BYTES": 100,
+        "_SLICE_ROWS": rows,
+        "_BLOCK_ROWS": rows,
+    }
     with patch.multiple("ktk_engine.local.stream", **(tiny if rows else {"_WHOLE_BYTES": 1 << 30})):
         yield
 

@@ -48,6 +48,12 @@ def test_a_typo_is_shown_as_it_is():
     assert said.endswith("^^^")
 
 
+def test_a_second_limit_names_that_of_dbt_show():
+    said = spark_message(ParseException(PARSED.format(word="limit")))
+    assert said is not None
+    assert "Leave yours out, and give --limit" in said
+
+
 def test_history_of_delta_lake():
     assert "use ktk history" in (spark_message(AnalysisException(MISSING)) or "")
 

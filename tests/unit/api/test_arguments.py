@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import ConditionError, ConfigurationError, LocalEngineError
+from ktk_engine.errors import ConditionError, ConfigurationError, LocalEngineError, SessionError
+from ktk_engine.extras import need
 
 CELLS = pa.table({"origin": ["JFK", "EWR"], "flight": [1, 2], "dest": ["SFO", "LAX"]})
 
@@ -65,6 +66,18 @@ def test_a_memory_limit_may_have_a_unit(cube):
         cube.query().count(memory_limit="lots")
     with pytest.raises(LocalEngineError, match="more than the limit"):
         cube.query().to_arrow(engine="local", memory_limit="1B")
+
+
+def test_what_helps_beyond_a_memory_limit_comes_first(cube, monkeypatch):
+    def without_spark(*_args):
+        need("spark", "Spark", "no_such_package", error=SessionError)
+
+    monkeypatch.setattr("ktk_engine.api.opened_store.OpenedStore._scanner", without_spark)
+    with pytest.raises(SessionError) as caught:
+        cube.query().to_arrow(memory_limit="1B")
+    said = str(caught.value)
+    assert said.startswith("The query takes ")
+    assert said.index("set a larger memory_limit") < said.index("pip install")
 
 
 def test_an_age_has_a_unit(opened, cube):

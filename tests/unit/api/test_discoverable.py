@@ -55,6 +55,23 @@ def test_each_hint_runs_literally(store, kind):
             eval(f"on{call}", {"on": on})
 
 
+def test_what_a_write_changed_is_counted(store):
+    def counts(owner):
+        return [(c["dataset"], c["rows"], c["rows_delta"]) for c in owner.changes]
+
+    more = pa.table({"order_id": [3, 4, 5], "amount": [1.0, 2.0, 3.0]})
+    cube = store.cube("shop")
+    assert counts(cube) == [("seed", 2, 2)]
+    assert counts(cube.append({"seed": more})) == [("seed", 5, 3)]
+    gone = cube.delete("order_id > 3")
+    assert counts(gone) == [("seed", 3, -2)]
+    assert counts(gone.update({"seed": more.slice(0, 1)}, "order_id = 3")) == [("seed", 3, 0)]
+    assert counts(cube) == [("seed", 2, 2)]  # as it was opened
+    assert counts(store.cube("shop", version=2)) == [("seed", 5, 3)]
+    assert counts(store.write_table("t", more)) == [("t", 5, 3)]
+    assert counts(store.table("t").delete("amount = 1")) == [("t", 4, -1)]
+
+
 def test_objects_without_a_length(store):
     for owner in (store.cube("shop"), store.table("t")):
         assert owner

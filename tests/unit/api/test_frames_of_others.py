@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
+from datetime import datetime
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 import ktk_engine.duckdb
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.errors import ConfigurationError, DataError, KtkError
 from tests.support.dataset_builder import build_nyc
 
 
@@ -78,3 +82,57 @@ def test_what_is_opened_is_not_pickled(store, query):
     for item in (opened, opened.cube("nyc"), query):
         with pytest.raises(TypeError, match=r"Pass the address and the version"):
             pickle.dumps(item)
+
+
+@pytest.mark.parametrize("verb", ["write_table", "append", "update", "fill"])
+@pytest.mark.parametrize(
+    ("held", "given"),
+    [
+        ([1], ["7"]),
+        ([1], [2.0, None]),
+        ([datetime(2024, 1, 1)], pd.to_datetime(["2024-01-02"]).tz_localize("UTC")),
+        ([datetime(2024, 1, 1)], ["2024-01-02"]),
+        (["x"], [3]),
+    ],
+)
+def test_a_fix_for_rows_of_pandas_runs_as_it_is_printed(tmp_path, verb, held, given):
+    store = Store(tmp_path)
+    store.write_table("t", pd.DataFrame({"k": ["a"] * len(held), "v": held}))
+    first = {"seed": pd.DataFrame({"k": ["a"], "v": held}), "more": pd.DataFrame({"k": ["a"]})}
+    cube = store.build("c", first, dimension_columns=["k"])
+    keys = ["b", None] if verb == "fill" else list("bcd")
+    df = pd.DataFrame({"k": keys[: len(given)], "v": given})
+    write = {
+        "write_table": lambda rows: store.write_table("t", rows),
+        "append": lambda rows: cube.append({"seed": rows}),
+        "update": lambda rows: cube.update({"seed": rows}),
+        "fill": lambda rows: cube.append({"seed": rows}),
+    }[verb]
+    names = {"df": df, "pa": pa, "pc": pc}
+    for _ in range(3):
+        try:
+            write(names.get("table", df))
+            break
+        except KtkError as error:
+            said = str(error)
+            if "table" in names:  # rows in Arrow know it
+                assert "Here, `table`" not in said
+            else:
+                (made,) = re.findall(r"Here, `table` is the frame in Arrow: (.*)", said)
+                exec(made, names)
+            column = "v" if "| v " in said else "k"
+            fix = re.search(r"(?:table\[.*|pc\..*?)(?= +\|$|\.$)", said, re.MULTILINE)[0]
+            table = names["table"]
+            place = table.column_names.index(column)
+            names["table"] = table.set_column(place, column, eval(fix, names))
+    assert "table" in names
+
+
+def test_what_builds_explains_its_fixes_too(tmp_path):
+    store = Store(tmp_path)
+    rows = pd.DataFrame({"k": ["a", None]})
+    with pytest.raises(KtkError, match=r"pc\.fill_null\(table.*\s*Here, `table` is the frame"):
+        store.build("c", rows, dimension_columns=["k"])
+    cube = store.build("c", rows.head(1), dimension_columns=["k"])
+    with pytest.raises(KtkError, match=r"table\['k'\]\.cast[^!]*Here, `table` is the frame"):
+        cube.extend({"more": pd.DataFrame({"k": [1], "v": [1]})})

@@ -60,7 +60,7 @@ def slices(block_rows):
     """Read each task in slices, in blocks of `block_rows` rows; None reads it in one piece."""
     if block_rows is None:
         return nullcontext()
-    limits = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 200, "_BLOCK_ROWS": block_rows}
+    limits = {"_WHOLE_BYTES": 1, "_COLUMN_BYTES": 0, "_SLICE_BYTES": 200, "_BLOCK_ROWS": block_rows}
     return patch.multiple("ktk_engine.local.stream", **limits)
 
 

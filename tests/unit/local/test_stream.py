@@ -33,7 +33,13 @@ N = 1_000
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch):
     """A task of more than 1 kB is read in slices of about 50 rows."""
-    limits = {"_WHOLE_BYTES": 1_000, "_SLICE_BYTES": 2_000, "_SLICE_ROWS": 50, "_BLOCK_ROWS": 16}
+    limits = {
+        "_WHOLE_BYTES": 1_000,
+        "_COLUMN_BYTES": 0,
+        "_SLICE_BYTES": 2_000,
+        "_SLICE_ROWS": 50,
+        "_BLOCK_ROWS": 16,
+    }
     for name, value in limits.items():
         monkeypatch.setattr(f"ktk_engine.local.stream.{name}", value)
 
@@ -114,6 +120,19 @@ def test_an_unsorted_enrichment_is_kept_while_slices_pass(store, monkeypatch):
     assert len(pieces) > 10
     assert rows_of(pieces) == [{"L": n, "v": n, "a": n * 3} for n in range(N)]
     assert opened == [0] * 4  # cells and payload of each dataset
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize(("limit", "whole"), [(LARGE, True), (20_000, False)])
+def test_many_columns_of_few_rows_are_not_cut(store, monkeypatch, step, limit, whole):
+    """Cursors would hold more of each column than there is; a smaller memory limit still cuts."""
+    monkeypatch.setattr("ktk_engine.local.stream._COLUMN_BYTES", 10_000)
+    rows = numbers("a", step=step)
+    wide = {f"a{n}": rows["a"] for n in range(50)}
+    write_cube(store, seed=[numbers("v")], a=[pa.table({"L": rows["L"], **wide})])
+    pieces = pieces_of(store, limit=limit * 10)
+    assert (len(pieces) == 1) is whole
+    assert [row["a7"] for row in rows_of(pieces)] == [None if n % step else n for n in range(N)]
 
 
 def test_an_unsorted_seed_alone_is_read_as_it_lies(store):

@@ -15,6 +15,7 @@ from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.publish.published_forms import owned_by_form
 from tests.support.changes import remove
 from tests.support.committed import read_history, read_snapshot
 from tests.support.dataset_builder import DbtNode, build_nyc, build_table
@@ -187,15 +188,15 @@ def test_a_broken_chain_stops_the_clean_up(store, harm):
     else:
         path(store, 4).write_bytes(path(store, 4).read_bytes()[:-30])
     with pytest.raises(FormatError, match=r"00000000000000000004\.json.*Nothing was deleted"):
-        find_garbage(store, PLAIN, Retention(timedelta(days=7), 2))
+        find_garbage(store, PLAIN, Retention(timedelta(days=7), 2), owned_by_form)
     with pytest.raises(FormatError):
-        find_garbage(store, PLAIN, Retention(timedelta(0), 2))
+        find_garbage(store, PLAIN, Retention(timedelta(0), 2), owned_by_form)
 
 
 def test_what_the_clean_up_cannot_need_does_not_stop_it(store):
     versions(store)
     path(store, 2).unlink()
-    found = find_garbage(store, PLAIN, Retention(timedelta(0), 2))
+    found = find_garbage(store, PLAIN, Retention(timedelta(0), 2), owned_by_form)
     assert found.kept_versions == 2
 
 
@@ -204,7 +205,7 @@ def test_a_damaged_snapshot_of_history_stops_the_clean_up(store):
     third = next(read_entries(store, PLAIN, 2))[0].datasets["plain"].snapshot
     (store.root / third).write_bytes(b"PAR1 no more")
     with pytest.raises(FormatError, match=third):
-        find_garbage(store, PLAIN, Retention(timedelta(days=7), 10))
+        find_garbage(store, PLAIN, Retention(timedelta(days=7), 10), owned_by_form)
 
 
 def test_a_commit_builds_on_no_broken_chain(store):

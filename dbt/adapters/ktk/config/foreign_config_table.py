@@ -36,6 +36,7 @@ class ForeignConfig:
 
 
 _PLACE = "the profile's `store` says where files are stored, with a folder for each schema"
+_TWO_PARTS = "names have two parts here, schema and name"
 _SET_STORE = "use the config `schema`, or a target whose profile has another `store`"
 _PARQUET = "files are parquet, committed by this adapter's own log"
 # Formats whose tables are parquet files with commits, merges, deletes and versions.
@@ -260,6 +261,10 @@ _PLACES = (
     _refused("base_location_subpath", "Snowflake", _PLACE, _SET_STORE),
     _refused("external_volume", "Snowflake", _PLACE, _SET_STORE),
     _always_so("include_full_name_in_path", "Databricks", "paths have the schema and the table"),
+    *_each(
+        "database target_database",
+        lambda key: _hint(key, "all", _TWO_PARTS, "use the config `schema`", tables=False),
+    ),
     _hint("s3_staging_dir", "Athena", "query results are not stored"),
     _hint("s3_tmp_table_dir", "Athena", _NO_TEMPORARY),
     _refused(

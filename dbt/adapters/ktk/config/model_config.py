@@ -67,10 +67,10 @@ _OTHER_NAMES = {
 # Keys of dbt and others that look like ours and are left alone.
 _OTHERS = FOREIGN | frozenset(  # one text, because a long list of quoted names is hard to read
     """
-    access alias begin bind catalog contract database delimiter deprecation_date
+    access alias begin bind catalog contract delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
     on_configuration_change overwrite partition_field quote_columns quoting
-    required_tests schema static_analysis store_failures tags target_database target_lag
+    required_tests schema static_analysis store_failures tags target_lag
     target_schema test_config versioned where
     """.split()  # noqa: SIM905
 )

@@ -220,6 +220,8 @@ class Told:
         return ", ".join(parts)
 
     def _numbers(self) -> Iterator[str]:
+        if self._step == "committing":
+            return  # what Spark has read is not what is committed
         if self._step == "sorting and writing":
             yield counted(self._most["shuffled"], "row")
         elif self._most["rows"]:

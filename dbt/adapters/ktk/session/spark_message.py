@@ -39,6 +39,10 @@ _COMMANDS = {
     "restore": "ktk_restore",
     "undrop": "ktk_undrop",
 }
+_OWN_LIMIT = (
+    "\nIf this is dbt show: it appends a limit of its own. Leave yours out, and give --limit, "
+    "which is 5 by default and -1 for all rows."
+)
 _SHOWN_LINES = 3
 _CLEANED = (
     "If a clean-up ran meanwhile, it removed a version that was still being read. Run it again,\n"
@@ -120,8 +124,10 @@ def _shortened(text: str) -> str:
 
 
 def _elsewhere(text: str) -> str:
-    """The equivalent here of a statement of Delta Lake."""
+    """The equivalent here of a statement of Delta Lake, or of a second limit."""
     near = _NEAR.search(text)
+    if near and near[1].lower() == "limit":
+        return _OWN_LIMIT
     operation = _COMMANDS.get(near[1].lower(), "") if near else ""
     command = operation.replace("_", " ")
     return f"\nHere that is {command}, or dbt run-operation {operation}." if operation else ""
