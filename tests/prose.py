@@ -1,4 +1,4 @@
-"""How the project writes English: `make lint` checks pages, macros, comments, docstrings and messages.
+"""How the project writes English: `make lint` checks pages, macros, comments and messages.
 
 Each rule names what to write instead.
 """
