@@ -37,12 +37,12 @@
 # make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 40 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
 #               read what we write
-# make azurite  a server of Azure's, by npm, for tests
+# make azurite  Azure's emulator, by npm, for tests
 # make docs     the documentation as a site, in site/; a dead link is an error. To read it with
 #               search: python3 -m http.server --directory site
 # make clean    removes what the sample project built and every cache, but no environment
 
-# The newest one: 3.13 needs a third less time than 3.11 for what is Python's alone.
+# The newest one: 3.13 needs a third less time than 3.11 for pure Python.
 PYTHON ?= $(shell for name in python3.13 "$$HOME"/.pyenv/versions/3.13*/bin/python \
 	python3.12 "$$HOME"/.pyenv/versions/3.12*/bin/python python3.11 python3; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \

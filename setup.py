@@ -6,11 +6,11 @@ from pathlib import Path
 
 from setuptools import setup
 
-# Where the version is said.
+# This file has the version.
 ENGINE = tomllib.loads(Path("ktk_engine/pyproject.toml").read_text(encoding="utf-8"))
 VERSION = ENGINE["project"]["version"]
-# The engine's extra that brings Spark. An extra of ours could only add a client of Spark Connect
-# to classic PySpark, and the two share their modules.
+# The engine's extra that brings Spark. An extra of this package could only add a client of Spark
+# Connect to classic PySpark, and the two share their modules.
 SPARK = os.environ.get("KTK_SPARK", "spark")
 if SPARK not in ("spark", "connect"):
     raise SystemExit(f"KTK_SPARK is {SPARK}: it is `spark` (unless it is set) or `connect`.")

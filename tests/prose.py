@@ -1,4 +1,4 @@
-"""How the project writes English: `make lint` checks pages, comments, docstrings and messages.
+"""How the project writes English: `make lint` checks pages, macros, comments and messages.
 
 Each rule names what to write instead.
 """
@@ -21,6 +21,7 @@ PAGES = (
     *sorted((ROOT / "benchmarks").glob("*.md")),
     ROOT / "ktk_engine" / "README.md",
 )
+MACROS = sorted((ROOT / "dbt" / "include").rglob("*.sql"))
 CODE = ("ktk_engine", "dbt")
 
 BANNED = {
@@ -121,6 +122,10 @@ def banned_words(path: str, number: int, line: str) -> Iterator[Finding]:
 def all_findings() -> Iterator[Finding]:
     for page in PAGES:
         yield from findings_in_page(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8"))
+    for macro in MACROS:
+        path = str(macro.relative_to(ROOT))
+        for number, line in prose_of_page(macro.read_text(encoding="utf-8")):
+            yield from banned_words(path, number, line)
     for folder in CODE:
         for module in sorted((ROOT / folder).rglob("*.py")):
             path = str(module.relative_to(ROOT))

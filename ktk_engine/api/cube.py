@@ -12,7 +12,7 @@ import pyarrow as pa
 from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.frames import Frame, Metadata
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.api.query import Query
+from ktk_engine.api.query import Query, Types
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parameters import bind
 from ktk_engine.cube.dataset_uuid import dataset_uuid
@@ -382,6 +382,7 @@ class Cube(CubeOrTable):
         datasets: Collection[str] | None = None,
         limit: int | None = None,
         parameters: Mapping[str, object] | None = None,
+        types: Types = "class",
     ) -> Query:
         """Ask for rows of the joined table; nothing is read yet.
 
@@ -403,6 +404,10 @@ class Cube(CubeOrTable):
                 can hold none of them are not opened. None means all.
             parameters: values for the names that `where` has as `:name`. A list, set, array or
                 column is for `in (:name)`.
+            types: "class" gives the types of the columns' classes, for instance float64 and int64.
+                "stored" gives those of the files, for instance float32, int8 and lists of fixed
+                size. If files differ, it gives the smallest type that holds all values.
+                Dictionaries come as their values. Frames of Spark have the types of classes.
 
         Raises:
             QueryError: an unknown column, with the nearest known one; a projection that would
@@ -427,4 +432,4 @@ class Cube(CubeOrTable):
             payload_columns,
             limit,
         )
-        return Query(self._store, loaded, question)
+        return Query(self._store, loaded, question, types)

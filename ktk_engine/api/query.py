@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
@@ -15,14 +16,17 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.extras import need
+from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
+from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.progress import Progress, telling
-from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, plain_type
+from ktk_engine.write.present_rows import in_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from ktk_engine.local.sorted_rows import Values
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
+Types: TypeAlias = Literal["class", "stored"]
 T = TypeVar("T")
 
 
@@ -73,11 +78,19 @@ class Query:
     """
 
     def __init__(
-        self, store: OpenedStore, loaded: LoadedCube | LoadedTable, question: CubeQuery
+        self,
+        store: OpenedStore,
+        loaded: LoadedCube | LoadedTable,
+        question: CubeQuery,
+        types: Types = "class",
     ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
+        self._types = types
+        if types not in get_args(Types):
+            known = ", ".join(f'"{name}"' for name in get_args(Types))
+            raise QueryError(f"There are no types {types!r}; known are {known}.")
         with loaded.state.reading():
             self.plan = loaded.answer(question)
 
@@ -183,7 +196,8 @@ class Query:
                 only while rows are read in this process.
 
         Returns:
-            The columns in the types of their classes: int64, uint64, float64, ...
+            The columns in the types of their classes: int64, uint64, float64, ... A query with
+            `types="stored"` has those of the files.
 
         Raises:
             LocalEngineError: `engine` is "local", and the answer does not fit.
@@ -319,7 +333,7 @@ class Query:
         """
 
         def local() -> Iterator[pa.RecordBatch]:
-            batches = self._local_engine(memory_limit).batches(self.plan)
+            batches = self._local_engine(memory_limit).batches(self._plan_in_types)
             first = next(batches, None)  # Spark can still take over
             return batches if first is None else chain((first,), batches)
 
@@ -327,7 +341,8 @@ class Query:
             return iter(self.to_arrow(session, engine="spark").to_batches())
 
         with self._loaded.state.reading():
-            yield from self._answered(local, by_spark, session, engine)
+            rows = self._answered(local, by_spark, session, engine)
+            yield from rows if self._types == "class" else in_types(rows, self._schema)
 
     def count(
         self,
@@ -363,9 +378,31 @@ class Query:
 
     @property
     def _schema(self) -> pa.Schema:
+        return self._schema_of(self.plan.columns)
+
+    def _schema_of(self, names: Sequence[str]) -> pa.Schema:
         from ktk_engine.local.answer import plan_schema
 
-        return plan_schema(self.plan, self.plan.columns)
+        return plan_schema(replace(self.plan, stored=self._stored), names)
+
+    @cached_property
+    def _stored(self) -> Mapping[str, pa.DataType]:
+        """The types that columns have in the files of the plan, if they are asked for."""
+        if self._types == "class":
+            return {}
+        store, footers = self._loaded.state.store, self._store._known.footers
+        found: dict[str, pa.DataType] = {}
+        for item in self.plan.datasets:
+            for field in stored_schema(store, footers, item.snapshot, item.files):
+                found.setdefault(field.name, plain_type(field.type))
+        return found
+
+    @property
+    def _plan_in_types(self) -> Plan:
+        """The plan, with stored types for columns whose values are not compared."""
+        compared = self.plan.compared
+        types = {name: t for name, t in self._stored.items() if name not in compared}
+        return replace(self.plan, stored=types)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Pass the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
@@ -437,7 +474,7 @@ class Query:
         """Columns of the plan, by one of the engines."""
 
         def local() -> pa.Table:
-            return self._local_engine(memory_limit, progress).table(self.plan, names)
+            return self._local_engine(memory_limit, progress).table(self._plan_in_types, names)
 
         def by_spark() -> pa.Table:
             from ktk_engine.spark.read.collect import collect
@@ -445,7 +482,8 @@ class Query:
             return collect(self._store._scanner(session), self.plan).select(list(names))
 
         with self._loaded.state.reading():
-            return self._answered(local, by_spark, session, engine)
+            rows = self._answered(local, by_spark, session, engine)
+            return rows if self._types == "class" else rows.cast(self._schema_of(names))
 
     def _answered(
         self,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.api.query import Query
+from ktk_engine.api.query import Query, Types
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parameters import bind
 from ktk_engine.describe.stats import DatasetStats, collect_stats
@@ -146,6 +146,7 @@ class Table(CubeOrTable):
         *,
         limit: int | None = None,
         parameters: Mapping[str, object] | None = None,
+        types: Types = "class",
     ) -> Query:
         """Ask for rows; nothing is read yet. They come in no particular order.
 
@@ -154,6 +155,7 @@ class Table(CubeOrTable):
             where: a condition as SQL text, for instance `distance > 500`.
             limit: the largest number of rows, from the files that are read first; None means all.
             parameters: as for `Cube.query`.
+            types: as for `Cube.query`.
 
         Raises:
             QueryError: an unknown column, with the nearest known one.
@@ -164,4 +166,4 @@ class Table(CubeOrTable):
             [{'flight': 2, 'fare': 150.0}]
         """
         question = CubeQuery(columns, bind(where, parameters), limit=limit)
-        return Query(self._store, self._loaded, question)
+        return Query(self._store, self._loaded, question, types)

@@ -64,7 +64,8 @@ class ByArrow:
         stage, known = self.stage, self.types
         part, version = replace(stage.base, file_table=files), stage.write.state.version
         rows = small_rows(stage.store, stage.footers, part, version, names)
-        fields = [known.field(f.name) if f.name in known.names else f for f in rows.schema]
+        there = set(known.names)
+        fields = [known.field(f.name) if f.name in there else f for f in rows.schema]
         try:
             return rows.cast(pa.schema(fields))
         except pa.ArrowException as error:
@@ -189,11 +190,13 @@ def _updated(
 ) -> pa.Table:
     """Choose each value from the old rows with the source's after them."""
     taken = pc.coalesce(pc.add(places, len(rows)), _numbers(rows))
+    changed = set(updated).intersection(source.column_names)
+    columns = rows.columns
     for number, field in enumerate(rows.schema):
-        if field.name in updated and field.name in source.column_names:
-            both = pa.chunked_array([*rows[number].chunks, *source[field.name].chunks], field.type)
-            rows = rows.set_column(number, field, both.take(taken))
-    return rows
+        if field.name in changed:
+            chunks = [*columns[number].chunks, *source[field.name].chunks]
+            columns[number] = pa.chunked_array(chunks, field.type).take(taken)
+    return pa.table(columns, schema=rows.schema)
 
 
 def _matched(change: Replacement, rows: pa.Table, source: pa.Table, classes: pa.Schema) -> pa.Array:
@@ -240,8 +243,9 @@ def _plain_keys(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _in_columns(rows: pa.Table, types: pa.Schema) -> pa.Table:
+    there = set(rows.column_names)
     columns = [
-        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        rows[field.name] if field.name in there else pa.nulls(len(rows), field.type)
         for field in types
     ]
     return pa.table(columns, schema=types)

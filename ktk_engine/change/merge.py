@@ -19,7 +19,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import raise_findings
-from ktk_engine.types.identifier import find_name
+from ktk_engine.types.identifier import name_finder
 from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.types.schema import find_duplicates
 from ktk_engine.write.build import build
@@ -138,7 +138,8 @@ def spelled_by(by: MergeBy, target: WriteRequest, columns: Sequence[str], state:
 def _spelled(
     target: WriteRequest, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
 ) -> tuple[str, ...]:
-    found = {name: find_name(name, columns) for name in names}
+    find = name_finder(columns)
+    found = {name: find(name) for name in names}
     missing = [name for name in names if found[name] is None]
     if missing:
         hint = did_you_mean(missing[0], columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,10 +60,10 @@ class Stage:
         """Where the dataset lives."""
         return self.write.state.store
 
-    @property
+    @cached_property
     def kept(self) -> tuple[str, ...]:
         """The old columns that stay stored."""
-        committed = self.write.committed.names
+        committed = set(self.write.committed.names)
         return tuple(name for name in self.base.schema.names if name in committed)
 
     @property
@@ -106,16 +107,22 @@ class Stage:
         new = schema_of(self.new)
         if isinstance(self.new, ArrowRows):
             old = stored_schema(self.store, self.footers, self.base, files)
-            both = [_common_type(old.field(name), self.new) for name in self.kept]
+            given = set(new.names)
+            both = [
+                _common_type(old.field(name), self.new[name]) if name in given else old.field(name)
+                for name in self.kept
+            ]
         else:
             old = types_in_spark(self.base.schema, self.kept)
-            shared = [field for field in old if field.name in new.names]
+            given = set(new.names)
+            shared = [field for field in old if field.name in given]
             if any(not field.type.equals(new.field(field.name).type) for field in shared):
                 from ktk_engine.spark.write.keys import types_of_union
 
                 return types_of_union(old, self.new)
             both = list(old)
-        added = [field for field in new if field.name not in self.kept]
+        kept = set(self.kept)
+        added = [field for field in new if field.name not in kept]
         return pa.schema([field.with_nullable(True) for field in (*both, *added)])
 
     def commit(
@@ -209,11 +216,9 @@ def condition_of(
         ) from error
 
 
-def _common_type(old: pa.Field, new: pa.Table) -> pa.Field:
+def _common_type(old: pa.Field, new: pa.ChunkedArray) -> pa.Field:
     """A column of files with the type that holds new values as well."""
-    if old.name not in new.column_names:
-        return old
-    column, known = new[old.name].combine_chunks(), plain_type(old.type)
+    column, known = new.combine_chunks(), plain_type(old.type)
     type_ = wider(old.type, column.type)
     if type_.equals(old.type):
         return old

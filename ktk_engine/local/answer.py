@@ -152,10 +152,9 @@ def _partitions(plan: Plan) -> tuple[str, ...]:
 
 
 def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
-    """The columns of a plan in the Arrow types of their classes."""
+    """The columns of a plan in the Arrow types of their classes, or as files have them."""
     types: dict[str, pa.DataType] = {}
     for item in plan.datasets:
-        for field_ in item.snapshot.schema:
-            if field_.name in item.columns:
-                types.setdefault(field_.name, field_.type)
+        for found in plan.fields_of(item, item.columns):
+            types.setdefault(found.name, found.type)
     return pa.schema([pa.field(name, types[name]) for name in names])

@@ -114,7 +114,7 @@ def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
     """Approximate bytes in memory of the columns that a plan reads."""
     total = 0
     for item in plan.datasets:
-        schema = pa.schema([item.snapshot.schema.field(name) for name in item.columns])
+        schema = pa.schema(plan.fields_of(item, item.columns))
         total += sum(_rows(store, footers, item.files)) * row_width(schema)
     return total
 
@@ -144,7 +144,7 @@ def _planned(
     dataset = TaskDataset(
         dataset=item.dataset,
         files=files,
-        schema=pa.schema([item.snapshot.schema.field(name) for name in names]),
+        schema=pa.schema(plan.fields_of(item, names)),
         join=item.join,
         on=item.on,
         condition=item.condition,

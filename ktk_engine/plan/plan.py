@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -138,6 +140,25 @@ class Plan:
     # How rows may be combined piece by piece without changing the answer; None: not at all.
     partial_aggregate: PartialAggregate | None = None
     limit: int | None = None  # the first by `order_by`, or any without it; None: all
+    # Types of columns that are read as files have them, not as their class has it.
+    stored: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The columns by which rows are found, joined and sorted."""
+        parts = [self.order_by, self.partition_by, self.condition.columns]
+        for item in self.datasets:
+            parts += [item.on, item.cell_columns, item.condition.columns, item.distinct]
+        return frozenset(chain(*parts))
+
+    def fields_of(self, item: DatasetPlan, names: Collection[str]) -> list[pa.Field]:
+        """Columns of a dataset in the types in which they are read, in its order."""
+        wanted = set(names)
+        return [
+            found.with_type(self.stored.get(found.name, found.type))
+            for found in item.snapshot.schema
+            if found.name in wanted
+        ]
 
     @property
     def rows(self) -> int | None:

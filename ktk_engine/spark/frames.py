@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import create_frame, spark_errors, try_cast
-from ktk_engine.types.identifier import find_name
+from ktk_engine.types.identifier import name_finder
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def _is_rearranged(given: DataType, wanted: DataType) -> bool:
 
 def _same_fields(given: StructType, wanted: StructType) -> dict[str, str] | None:
     """Field -> its name in the given struct; None if the two have other fields."""
-    places = {name: find_name(name, given.names) for name in wanted.names}
+    find = name_finder(given.names)
+    places = {name: find(name) for name in wanted.names}
     found = {name: there for name, there in places.items() if there is not None}
     same = len(set(found.values())) == len(given.names) == len(wanted.names)
     return found if same else None

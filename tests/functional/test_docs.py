@@ -212,7 +212,8 @@ def run_page(project: Project, page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/python.md", "docs/kartothek.md", "docs/polars-and-duckdb.md"]
+    "page",
+    [f"docs/{name}.md" for name in ("start-python", "python", "kartothek", "polars-and-duckdb")],
 )
 def test_python_needs_no_java(project, without_java, page):
     """Neither Java nor PySpark is loaded, but where an example asks for Spark."""

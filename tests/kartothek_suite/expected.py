@@ -34,7 +34,7 @@ _COMMIT = Different(
     "Extra items in the left set",
     "a deletion is a commit: `ktk undrop` brings back its files until the clean-up takes them",
 )
-_TWICE = Different("has no cube or table cube any more", "what is gone cannot be removed: refused")
+_TWICE = Different("no longer has a cube or table cube", "what is gone cannot be removed: refused")
 _DAMAGE = Different("_common_metadata is missing", "26: damage is reported, not removed")
 _CLEANED = Different(
     r"Extra items in the \w+ set:\n\s*'\.ktk/",

@@ -15,7 +15,7 @@ from ktk_engine.errors import KtkError, TypeClassError
 from ktk_engine.types.finding import Finding
 
 _LOGGER = AdapterLogger("ktk")
-# What Spark says of a row's value that is SQL: dbt puts it into quotes and casts it.
+# What Spark says about a row's value that is SQL: dbt puts it into quotes and casts it.
 _OF_ROWS = re.compile(r"\[(?:PARSE_SYNTAX_ERROR|CAST_INVALID_INPUT|DATATYPE_MISMATCH)")
 _NOT_SQL = (
     "\nIf a value in the unit test's rows is SQL, give these rows as a query: `format: sql` and "

@@ -40,7 +40,7 @@ class Databases:
             self.said.add(database)
             message = (
                 f"`database: {database}` does nothing: names have two parts here, schema and name. "
-                "A source in another store has `ktk_store`. (Said of the first name that has it.)"
+                "A source in another store has `ktk_store`. dbt prints this once per run."
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 

@@ -57,12 +57,12 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
             place = added.schema.get_field_index(field.name)
             added = added.set_column(place, field, pa.array(values[field.name], field.type))
     named = {name for footer in footers for name in footer.bounds}
-    columns = [n for n in snapshot.schema.names if n in named - set(snapshot.partition_keys)]
+    named -= set(snapshot.partition_keys)
+    columns = [n for n in snapshot.schema.names if n in named]
     found = statistics_of(footers, columns, snapshot.schema)
-    for name in found.column_names:
-        if name in added.column_names:
-            added = added.drop_columns([name])
-        added = added.append_column(name, found[name])
+    there = set(found.column_names)
+    added = added.select([name for name in added.column_names if name not in there])
+    added = pa.table([*added.columns, *found.columns], [*added.column_names, *found.column_names])
     if added.num_rows < files.num_rows:
         added = concat_files([files.filter(pc.invert(unknown)), added]).sort_by("position")
     return replace(snapshot, file_table=added, physical_schemas=schemas)

@@ -258,7 +258,8 @@ def _joined(select: exp.Select, source: _From, names: Names) -> _From:
         if stars or _null_column(where.this) not in keys:
             refuse(join)
         # A name of both sides is ambiguous.
-        own = [n for n in source.rows.schema.names if n not in other.rows.schema.names]
+        both = set(other.rows.schema.names)
+        own = [name for name in source.rows.schema.names if name not in both]
         found = Renamed(found, {name: name for name in own})
     elif kind != "LEFT ANTI" or where is not None:
         refuse(join)

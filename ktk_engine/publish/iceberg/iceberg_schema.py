@@ -120,7 +120,8 @@ def _paths_alike(schema: pa.Schema, stored: Iterable[pa.Schema]) -> Iterator[str
         if other != parts and len(parts) + len(other) > 2:  # else `names_alike` has it
             yield f"{_shown(parts)}: Iceberg confuses it with {_shown(other)}. Rename one"
     known = {".".join(parts): parts for parts in seen.values()}
-    gone = (item for file in stored for item in file if item.name not in schema.names)
+    there = set(schema.names)
+    gone = (item for file in stored for item in file if item.name not in there)
     for parts in _paths((field.name, field) for field in gone):
         if (other := known.setdefault(".".join(parts), parts)) != parts:
             yield (

@@ -30,7 +30,8 @@ NO_INDEX = re.compile(r"error sending request|client error \(Connect\)|dns error
 NEEDS = re.compile(r"# needs ktk-engine\[(\w+)\]")
 PYTHON_BLOCKS = [
     block
-    for block in snippets_of((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
+    for page in ("start-python.md", "python.md")
+    for block in snippets_of((ROOT / "docs" / page).read_text(encoding="utf-8"))
     if block.language == "python" and block.is_run
 ]
 # What the page asks of the sample project's cube and table, and no more.

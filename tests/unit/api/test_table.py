@@ -95,5 +95,8 @@ def test_a_compaction_tells_how_far_it_is(store):
 
 def test_former_names_of_queries_warn(tmp_path):
     query = Store(tmp_path).write_table("t", pa.table({"a": [1]})).query()
-    with pytest.warns(FutureWarning, match=r"Query\.iter_groups now"), pytest.raises(QueryError):
+    with (
+        pytest.warns(FutureWarning, match=r"renamed to Query\.iter_groups"),
+        pytest.raises(QueryError),
+    ):
         query.arrow_groups()

@@ -78,3 +78,14 @@ def test_a_name_in_another_spelling_is_refused(store):
     with pytest.raises(ConsistencyError, match=r"Spell it tx, or choose another name"):
         store.write_table("tX", pa.table({"v": [2]}))
     assert rows(store.write_table("tx", pa.table({"v": [2]}))) == [(2,)]
+
+
+def test_a_dataset_built_again_in_another_spelling_keeps_its_rows(store):
+    """The folder keeps the spelling of the dataset that was dropped."""
+    seed, more = pa.table({"k": [1]}), pa.table({"k": [1], "v": [2]})
+    cube = store.build("c", {"seed": seed, "more": more}, dimension_columns=["k"])
+    cube = cube.drop("more").extend({"MORE": more})
+    for _ in range(2):
+        store.cleanup("c", older_than=timedelta(0), keep_versions=1, delete=True)
+        assert rows(store.cube("c")) == [(1, 2)]
+    assert not store.cube("c").check(deep=True)["problems"]

@@ -62,7 +62,7 @@ def test_table(store):
     with pytest.raises(DatasetNotFoundError, match="is a table"):
         remove(store, "plain", "x")
     assert remove(store, "plain").version == 2
-    with pytest.raises(DatasetNotFoundError, match="no cube or table plain"):
+    with pytest.raises(DatasetNotFoundError, match="no longer has a cube or table plain"):
         remove(store, "plain")
 
 
@@ -94,7 +94,7 @@ def test_what_is_gone_is_said_to_be_gone(store):
     remove(store, "gone")
     with pytest.raises(DatasetNotFoundError) as caught:
         remove(store, "gone")
-    assert "gone was removed" in str(caught.value)
+    assert "no longer has a cube or table gone" in str(caught.value)
     assert "Did you mean" not in str(caught.value)
     with pytest.raises(DatasetNotFoundError, match=r"Did you mean other\? It has: other\.$"):
         remove(store, "othre")

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.format.comments import Comments
 from ktk_engine.types.did_you_mean import did_you_mean
-from ktk_engine.types.identifier import find_name
+from ktk_engine.types.identifier import name_finder
 
 _PARTS = ("relation", "columns")
 
@@ -63,17 +63,13 @@ def comments_of_model(
         return Comments(relation), []
     texts: dict[str, str] = {}
     missing: list[str] = []
-    columns = columns_of()
+    columns = dict.fromkeys(columns_of())
+    find = name_finder(columns)
     for name, column in described.items():
-        found = _physical(str(name), bool(column.get("quote")), columns)
+        exact = str(name) if name in columns else None
+        found = exact if column.get("quote") else find(str(name))
         if found is None:
             missing.append(str(name))
         elif column.get("description"):
             texts[found] = str(column["description"])
     return Comments(relation, texts), missing
-
-
-def _physical(name: str, quoted: bool, columns: Sequence[str]) -> str | None:
-    if quoted:
-        return name if name in columns else None
-    return find_name(name, columns)

@@ -24,7 +24,7 @@ from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.types.identifier import Identifier, find_name
+from ktk_engine.types.identifier import Identifier, find_name, name_finder
 from ktk_engine.write.rows import schema_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Snapshots(Materializations):
         if relation is None:
             return False, []
         stored = [column.name for column in self.get_columns_in_relation(relation)]
-        found = [find_name(name, stored) for name in wanted]
+        found = list(map(name_finder(stored), wanted))
         return None in found, [self.quote(name) for name in found if name is not None]
 
     def _snapshot_config_of(self, model: Mapping[str, Any]) -> SnapshotConfig:

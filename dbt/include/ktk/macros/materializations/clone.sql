@@ -1,5 +1,5 @@
-{#- `dbt clone`: a view on what the state has. A dataset's files lie under its own uuid, and the
-    clean-up of one dataset knows nothing of another that would need them. -#}
+{#- `dbt clone`: a view on what the state has. A dataset's files are stored under its own uuid,
+    and the clean-up of one dataset knows nothing about another that would need them. -#}
 {% materialization clone, adapter='ktk' %}
   {%- if not defer_relation -%}
     {%- do log('No relation found in state manifest for ' ~ model.unique_id, info=true) -%}

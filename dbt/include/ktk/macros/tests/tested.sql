@@ -1,6 +1,6 @@
 {#- The relation that the running test belongs to, without its `where`; with `--defer`, what dbt
     defers to. dbt does not say which of several sources that is: it is not the seed dataset that
-    the test reads beside it. -#}
+    the test reads in addition. -#}
 {% macro ktk_tested(seed) %}
   {%- set first = model.depends_on.nodes | first -%}
   {%- set node = graph.nodes.get(model.attached_node) or graph.nodes.get(first) -%}
@@ -17,7 +17,7 @@
 {% endmacro %}
 
 
-{#- The seed dataset that a test reads beside its own model. Only a `ref` makes dbt build it first:
+{#- The seed dataset that a test reads besides its own model. Only a `ref` makes dbt build it first:
     that is why parsing refuses a test without one. -#}
 {% macro ktk_seed_of_test(test, seed) %}
   {%- if seed is none or seed is string -%}

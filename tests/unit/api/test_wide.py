@@ -1,0 +1,133 @@
+"""Tables of thousands of columns: what changes and queries cost, and what they give."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.errors import QueryError
+
+CELLS = {"P": [1, 1, 1, 2, 2], "L": [1, 2, 3, 4, 5]}
+
+
+def columns(prefix, count):
+    return {f"{prefix}{number}": [1, 2, 3, 4, 5] for number in range(count)}
+
+
+def table_of(folder, count):
+    return Store(folder).write_table("t", pa.table(columns("c", count)))
+
+
+def cube_of(folder, count):
+    enrichment = pa.table({**CELLS, **columns("c", count)})
+    return _built(folder, pa.table(CELLS), enrichment)
+
+
+def _built(folder, seed, enrichment):
+    return Store(folder).build(
+        "k",
+        {"s": seed, "e": enrichment},
+        seed="s",
+        dimension_columns=["L"],
+        partition_by=["P"],
+    )
+
+
+def newer(count):
+    return pa.table({**CELLS, **columns("c", count)}).slice(0, 1)
+
+
+CHANGES = {
+    "delete": (table_of, lambda table, count: table.delete("c1 = 3")),
+    "delete cells": (cube_of, lambda cube, count: cube.delete("c1 = 3", datasets=["e"])),
+    "update": (cube_of, lambda cube, count: cube.update({"e": newer(count)}, "L = 1")),
+    "append": (cube_of, lambda cube, count: cube.append({"e": newer(count)})),
+    "alter": (table_of, lambda table, count: table.alter(add={"x": "double"})),
+    "drop": (table_of, lambda table, count: table.alter(drop=["c7"])),
+    "query": (cube_of, lambda cube, count: cube.query(where="c1 = 2").to_arrow()),
+}
+
+
+@pytest.mark.parametrize(("built", "change"), CHANGES.values(), ids=CHANGES)
+def test_four_times_the_columns_take_less_than_nine_times_the_time(tmp_path, built, change):
+    """About four times, and not sixteen; the shorter of two measurements each."""
+
+    def seconds(count):
+        best = float("inf")
+        for turn in range(2):
+            relation = built(tmp_path / f"{count}-{turn}", count)
+            began = time.process_time()
+            change(relation, count)
+            best = min(best, time.process_time() - began)
+        return best
+
+    assert seconds(800) < 9 * max(seconds(200), 0.05)
+
+
+STORED = {
+    "f": pa.array([0.5, None, 1.5, 2.5, 3.5], pa.float32()),
+    "i": pa.array([1, 2, None, 4, 5], pa.int8()),
+    "u": pa.array([1, 2, 3, 4, 5], pa.uint16()),
+    "v": pa.array([[1.0, 2.0]] * 4 + [None], pa.list_(pa.float32(), 2)),
+    "m": pa.array([[1.5], [], None, [2.5], [3.5]], pa.list_(pa.float32())),
+    "d": pa.array(["a", "b", None, "a", "b"]).dictionary_encode(),
+    "t": pa.array([1, 2, 3, 4, None], pa.timestamp("ms")),
+    "s": pa.array([{"x": 1}] * 5, pa.struct([("x", pa.int16())])),
+}
+PLAIN = {name: pa.string() if name == "d" else values.type for name, values in STORED.items()}
+
+
+def of_small_types(folder):
+    seed = pa.table({**CELLS, "b": pa.array([1, 2, 3, 4, 5], pa.int16())})
+    return _built(folder, seed, pa.table({**CELLS, **STORED}))
+
+
+@pytest.mark.parametrize(
+    "where", [None, "f > 1", "i = 1 or u = 5", "b in (1, 5)", "P = 2", "f > 9"]
+)
+def test_stored_types_are_those_of_the_files(tmp_path, where):
+    cube, names = of_small_types(tmp_path), [*STORED, "b", "L"]
+    known = cube.query(names, where).to_arrow()
+    query = cube.query(names, where, types="stored")
+    found = query.to_arrow(engine="local")
+    wanted = pa.schema({**PLAIN, "b": pa.int16(), "L": pa.int64()})
+    assert (found.schema, found.to_pylist()) == (wanted, known.to_pylist())
+    batches = list(query.to_batches())
+    assert {batch.schema for batch in batches} <= {wanted}
+    rows = pa.Table.from_batches(batches, wanted).sort_by("L")
+    assert rows.to_pylist() == known.to_pylist()
+    assert pa.RecordBatchReader.from_stream(query).schema == wanted
+    assert query.to_polars()["f"].dtype == pl.Float32 and query.to_polars()["v"].dtype == pl.Array(
+        pl.Float32, 2
+    )
+    assert query.to_pandas()["i"].dtype.pyarrow_dtype == pa.int8()
+    assert str(query.to_duckdb().select("f").types[0]) == "FLOAT"
+
+
+def test_stored_types_hold_the_values_of_all_files(tmp_path):
+    cube = of_small_types(tmp_path)
+    new = {name: values.slice(0, 1) for name, values in STORED.items()}
+    new |= {"f": pa.array([0.1]), "i": pa.array([400], pa.int16()), "v": [[1.0, 2.0, 3.0]]}
+    cube = cube.append({"e": pa.table({"P": [1], "L": [1], **new})})
+    names = ["f", "i", "v", "u"]
+    found = cube.query(names, types="stored").to_arrow()
+    assert found.to_pylist() == cube.query(names).to_arrow().to_pylist()
+    assert found.schema.types == [pa.float64(), pa.int16(), pa.list_(pa.float64()), pa.uint16()]
+    alone = cube.query(names, "P = 2", types="stored").to_arrow()
+    assert alone.schema.types == [pa.float32(), pa.int8(), STORED["v"].type, pa.uint16()]
+
+
+def test_stored_types_of_a_table_and_of_limits_and_groups(tmp_path):
+    store = Store(tmp_path)
+    table = store.write_table("t", pa.table({**CELLS, **STORED}), partition_by=["P"])
+    found = table.query(["f", "i"], limit=2, types="stored").to_arrow()
+    assert found.schema.types == [pa.float32(), pa.int8()]
+    cube = of_small_types(tmp_path / "c")
+    groups = list(cube.query(["f", "P"], partition_by=["P"], types="stored").iter_groups())
+    assert [rows.schema.types for _, rows in groups] == [[pa.float32(), pa.int64()]] * 2
+    with pytest.raises(QueryError, match="no types 'files'"):
+        cube.query(types="files")
