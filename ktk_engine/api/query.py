@@ -387,10 +387,10 @@ class Query:
 
     @cached_property
     def _stored(self) -> Mapping[str, pa.DataType]:
-        """The types that columns have in the files of the plan, if they are asked for."""
+        """The types that columns have in the files of the plan; empty for those of classes."""
         if self._types == "class":
             return {}
-        store, footers = self._loaded.state.store, self._store._known.footers
+        store, footers = self._loaded.state.store, self._store._cache.footers
         found: dict[str, pa.DataType] = {}
         for item in self.plan.datasets:
             for field in stored_schema(store, footers, item.snapshot, item.files):
