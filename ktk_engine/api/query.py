@@ -387,7 +387,7 @@ class Query:
 
     @cached_property
     def _stored(self) -> Mapping[str, pa.DataType]:
-        """The types that columns have in the files of the plan; empty for those of classes."""
+        """The types that columns have in the files of the plan; empty for types of classes."""
         if self._types == "class":
             return {}
         store, footers = self._loaded.state.store, self._store._cache.footers
