@@ -98,6 +98,17 @@ class Documentation(StoreAdapter):
         """Describe the given relations."""
         return self._catalog(relations)
 
+    def get_filtered_catalog(
+        self,
+        relation_configs: Iterable[RelationConfig],
+        used_schemas: frozenset[tuple[str, str]],
+        relations: set[BaseRelation] | None = None,
+    ) -> tuple[agate.Table, list[Exception]]:
+        """Describe the given relations, or all; dbt would drop those whose YAML has a database."""
+        if relations is None:
+            return self.get_catalog(relation_configs, used_schemas)
+        return self.get_catalog_by_relations(used_schemas, relations)
+
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
         """Describe one relation; None if it does not exist."""
         with translated():
