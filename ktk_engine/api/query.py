@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, get_arg
 
 import pyarrow as pa
 
+from ktk_engine.api.for_polars import check_for_polars
 from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.stored_types import stored_types
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.extras import need
-from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
@@ -25,7 +26,6 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.progress import Progress, telling
-from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, plain_type
 from ktk_engine.write.present_rows import in_types
 
 if TYPE_CHECKING:
@@ -40,25 +40,6 @@ if TYPE_CHECKING:
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 Types: TypeAlias = Literal["class", "stored"]
 T = TypeVar("T")
-
-
-def check_for_polars(schema: pa.Schema) -> None:
-    """Refuse columns that Polars has no type for, with a sentence where it would panic.
-
-    Raises:
-        QueryError: with their names.
-    """
-    wide = [field.name for field in schema if _has_wide_decimal(field.type)]
-    if wide:
-        raise QueryError(
-            f"Polars has no decimals of more than {MAX_DECIMAL_PRECISION} digits: "
-            f"{', '.join(f'`{name}`' for name in wide)}. Query.to_arrow gives them."
-        )
-
-
-def _has_wide_decimal(t: pa.DataType) -> bool:
-    within = (t.field(number).type for number in range(t.num_fields))
-    return pa.types.is_decimal256(t) or any(map(_has_wide_decimal, within))
 
 
 def _renamed(former: str, name: str) -> None:
@@ -387,15 +368,10 @@ class Query:
 
     @cached_property
     def _stored(self) -> Mapping[str, pa.DataType]:
-        """The types that columns have in the files of the plan; empty for those of classes."""
+        """The types that columns have in the files of the plan; empty for types of classes."""
         if self._types == "class":
             return {}
-        store, footers = self._loaded.state.store, self._store._cache.footers
-        found: dict[str, pa.DataType] = {}
-        for item in self.plan.datasets:
-            for field in stored_schema(store, footers, item.snapshot, item.files):
-                found.setdefault(field.name, plain_type(field.type))
-        return found
+        return stored_types(self._loaded.state.store, self._store._cache.footers, self.plan)
 
     @property
     def _plan_in_types(self) -> Plan:

@@ -33,7 +33,8 @@ def fit_clauses(
 def _known_values(
     values: Mapping[str, str], uuid: str, columns: Collection[str], dialect: Dialect
 ) -> Mapping[str, str]:
-    found = {name: dialect.find(name, columns) for name in values}
+    find = dialect.finder(columns)
+    found = {name: find(name) for name in values}
     for name, spelled in found.items():
         if spelled is None:
             raise ConfigurationError(
@@ -51,7 +52,8 @@ def _all_values(
     given: Collection[str],
     dialect: Dialect,
 ) -> Mapping[str, str]:
-    found = {name: dialect.find(name, given) for name in columns}
+    find = dialect.finder(given)
+    found = {name: find(name) for name in columns}
     missing = [name for name, spelled in found.items() if spelled is None]
     if missing:
         raise ConfigurationError(

@@ -63,14 +63,18 @@ class ResolvedQuery:
 
 
 def resolve_query(
-    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], query: CubeQuery
+    specification: CubeSpecification,
+    snapshots: Mapping[str, Snapshot],
+    query: CubeQuery,
+    schema: pa.Schema,
 ) -> ResolvedQuery:
     """Check a query in Kartothek's order: dimensions, groups, conditions, columns.
+
+    `schema` is the cube's, as `cube_schema` gives it.
 
     Raises a `ConditionError` if the condition cannot be parsed or compares different classes, and a
     `QueryError` for everything else, with the nearest name for an unknown column.
     """
-    schema = cube_schema(specification, snapshots)
     prefix = specification.prefix
     dimensions = _dimensions(specification, query.dimension_columns)
     groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or (), schema.names)

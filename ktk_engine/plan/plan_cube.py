@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ class LoadedCube:
     # What other queries know about its files.
     cache: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Columns of the virtual table, in order."""
         return cube_schema(self.specification, self.snapshots)
@@ -58,7 +59,7 @@ class LoadedCube:
 
     def resolved(self, query: CubeQuery) -> ResolvedQuery:
         """Check a query against this version."""
-        return resolve_query(self.specification, self.snapshots, query)
+        return resolve_query(self.specification, self.snapshots, query, self.schema)
 
     def plan_resolved(self, query: ResolvedQuery) -> Plan:
         """Decide which files are read and how they are joined, for a query that is already checked.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.token import Token, text_of, text_of_literal, tokenize
-from ktk_engine.types.identifier import find_name
+from ktk_engine.types.identifier import find_name, name_finder
 from ktk_engine.types.quote import quote_identifier, quote_text
 
 _ZONE = "spark.sql.session.timeZone"
@@ -158,6 +158,12 @@ class Dialect:
         if self.is_case_sensitive:
             return name if name in known else None
         return find_name(name, known)
+
+    def finder(self, known: Iterable[str]) -> Callable[[str], str | None]:
+        """A function like `find` for many names among the same known ones."""
+        if self.is_case_sensitive:
+            return {name: name for name in known}.get
+        return name_finder(known)
 
     def check_known(self, word: str) -> None:
         """Refuse a statement whose meaning may depend on settings that are not known here."""

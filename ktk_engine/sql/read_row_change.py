@@ -10,7 +10,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.row_change import Clause, Kind, RowChange
-from ktk_engine.types.identifier import Name, find_name
+from ktk_engine.types.identifier import Identifier, Name
 
 VERBS = ("DELETE", "UPDATE", "MERGE")
 
@@ -173,12 +173,12 @@ def _assignments(reader: Reader, name: Name, alias: str, end: str) -> Mapping[st
 
 
 def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    found: dict[Identifier, tuple[str, str]] = {}
     for name, value in pairs:
-        if find_name(name, found) is not None:
+        if Identifier(name) in found:
             _refuse(f"column `{name}` gets two values")
-        found[name] = value
-    return found
+        found[Identifier(name)] = name, value
+    return dict(found.values())
 
 
 def _value(reader: Reader, *ends: str) -> str:

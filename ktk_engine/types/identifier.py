@@ -81,11 +81,14 @@ def name_finder(known: Iterable[str]) -> Callable[[str], str | None]:
     """A function like `find_name` for many names among the same known ones."""
     there = dict.fromkeys(known)
     alike: dict[Identifier, list[str]] = {}
-    for name in there:
-        alike.setdefault(Identifier(name), []).append(name)
 
     def find(name: str) -> str | None:
-        same = [name] if name in there else alike.get(Identifier(name), [])
+        if name in there:
+            return name
+        if not alike:  # exact names, the usual ones, do without
+            for other in there:
+                alike.setdefault(Identifier(other), []).append(other)
+        same = alike.get(Identifier(name), [])
         return same[0] if len(same) == 1 else None
 
     return find

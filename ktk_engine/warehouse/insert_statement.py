@@ -270,7 +270,8 @@ def _known_columns(
     command: Insert, names: Sequence[str], snapshot: Snapshot, dialect: Dialect
 ) -> Sequence[str]:
     known = snapshot.schema.names
-    unknown = [name for name in names if dialect.find(name, known) is None]
+    find = dialect.finder(known)
+    unknown = [name for name in names if find(name) is None]
     if unknown:
         raise _problem(command, f"has no column {', '.join(unknown)}")
     found = find_names(names, known)

@@ -363,6 +363,9 @@ class TestNamesWithADatabase:
         assert log.count("config `target_database` does nothing") == 1
         assert project.run_sql("select count(*) from {schema}.n", fetch="one")[0] == 2
         assert project.run_sql("select count(*) from {schema}.s", fetch="one")[0] == 1
+        catalog = run_dbt(["docs", "generate"])
+        assert sorted(catalog.sources) == ["source.test.raw.m"]
+        assert sorted(catalog.nodes) == ["model.test.m", "model.test.n", "snapshot.test.s"]
 
     def test_that_only_a_database_tells_apart_are_refused(self, project):
         self.sources(project, "other")

@@ -31,8 +31,8 @@ class Databases:
     """The databases that a project names; names have two parts here."""
 
     said: set[str] = field(default_factory=set)
-    # schema and name of a source or a node -> the database that it names
-    named: dict[tuple[Identifier, Identifier], str] = field(default_factory=dict)
+    # schema, name and address of a source or a node -> the database that it names
+    named: dict[tuple[Identifier, Identifier, str], str] = field(default_factory=dict)
 
     def warn_of(self, database: str) -> None:
         """Log that a database does nothing, once per run."""
@@ -44,12 +44,12 @@ class Databases:
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
-    def note(self, node: RelationConfig) -> None:
+    def note(self, node: RelationConfig, address: str) -> None:
         """Refuse a name that only a database tells from another one."""
         config: Any = node.config or {}
         database = node.database or config.get("database")
         if database and node.schema and node.identifier:
-            key = (Identifier(node.schema), Identifier(node.identifier))
+            key = (Identifier(node.schema), Identifier(node.identifier), address)
             other = self.named.setdefault(key, str(database))
             if other != database:
                 raise DbtConfigError(
@@ -102,8 +102,8 @@ class KtkRelation(SparkRelation):
             found = (cls.project or project_of(quoting)).deferred(relation_config)
         if found is not None:
             kwargs["address"] = str(found)
-        elif cls.databases is not None:
-            cls.databases.note(relation_config)
+        if cls.databases is not None:
+            cls.databases.note(relation_config, kwargs.get("address", ""))
         return super().create_from(quoting, relation_config, **kwargs)
 
     @classmethod
@@ -111,6 +111,13 @@ class KtkRelation(SparkRelation):
         """Register the named function; while dbt parses, the node is the one that names it."""
         if cls.functions is not None and hasattr(node, "returns"):
             cls.functions.note(Function(node.to_dict(omit_none=True)))
+
+    @property
+    def databases_in_yaml(self) -> list[str | None]:
+        """The databases under which dbt knows it: none, and the one that its YAML names."""
+        key = (Identifier(str(self.schema)), Identifier(str(self.identifier)), self.address)
+        named = self.databases.named.get(key) if self.databases is not None else None
+        return [None, named] if named else [None]
 
     @property
     def outside(self) -> Address | None:

@@ -71,7 +71,7 @@ def read_usage(plan: str, zone: str, marker: str, schema: pa.Schema) -> Usage | 
             ids = _leaf_columns(node, marker)
             if ids is None:
                 continue
-            columns |= {name for number, name in ids.items() if number in _used(nodes, ids)}
+            columns |= {ids[number] for number in _used(nodes, ids)}
             translation = _Translation(ids, schema, time_zone(zone), ignored)
             conditions.append(_condition_above(parents, translation))
             foldings.append(read_folding(parents, ids, schema, translation.understands))

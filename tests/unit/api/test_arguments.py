@@ -9,7 +9,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import ConditionError, ConfigurationError, LocalEngineError, SessionError
-from ktk_engine.extras import need
+from ktk_engine.extras import need  # deep: what a missing package raises
 
 CELLS = pa.table({"origin": ["JFK", "EWR"], "flight": [1, 2], "dest": ["SFO", "LAX"]})
 

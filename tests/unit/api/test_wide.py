@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import QueryError
+from ktk_engine.plan.statement import usage  # deep: counts reads of a plan
 
 CELLS = {"P": [1, 1, 1, 2, 2], "L": [1, 2, 3, 4, 5]}
 
@@ -66,6 +68,30 @@ def test_four_times_the_columns_take_less_than_nine_times_the_time(tmp_path, bui
         return best
 
     assert seconds(800) < 9 * max(seconds(200), 0.05)
+
+
+def test_the_plan_of_a_statement_is_read_once(monkeypatch):
+    """And not once for each column of the relation."""
+    reads, count, read = [], 300, usage._used
+
+    def attribute(number):
+        named = {"name": f"c{number}", "exprId": {"id": number}}
+        return [{"class": "expressions.AttributeReference", "num-children": 0, **named}]
+
+    def used(value, ids):
+        reads.append(value)
+        return read(value, ids)
+
+    monkeypatch.setattr(usage, "_used", used)
+    chosen = [attribute(number) for number in range(count)]
+    nodes = [
+        {"class": "a.Project", "num-children": 1, "projectList": chosen, "child": 0},
+        {"class": "a.LogicalRelation", "num-children": 0, "output": [*chosen, attribute(count)]},
+    ]
+    schema = pa.schema({f"c{number}": pa.int64() for number in range(count)})
+    found = usage.read_usage(json.dumps(nodes), "UTC", f"c{count}", schema)
+    assert found.columns == set(schema.names)
+    assert len(reads) < 20 * count
 
 
 STORED = {

@@ -12,7 +12,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.store.key import folded  # deep: what is tested
-from ktk_engine.store.local import folder
+from ktk_engine.store.local import folder  # deep: what finds folders is patched
 
 VALUES = [("x", "X"), (normalize("NFC", "é"), normalize("NFD", "é")), ("ß", "SS"), ("K", "k")]
 

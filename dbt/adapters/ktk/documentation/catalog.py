@@ -41,10 +41,13 @@ _COLUMN_NAMES = (
 )
 
 
-def catalog_table(described: Iterable[RelationDescription]) -> agate.Table:
-    """Give descriptions as the table that dbt wants, which has all columns even without rows."""
+def catalog_table(described: Iterable[tuple[str | None, RelationDescription]]) -> agate.Table:
+    """Give descriptions as the table that dbt wants, which has all columns even without rows.
+
+    Each has the database under which dbt looks it up.
+    """
     types = [_agate_type(name) for name in _COLUMN_NAMES]
-    rows = [row for item in described for row in _rows(item)]
+    rows = [{**row, "table_database": name} for name, item in described for row in _rows(item)]
     data = [[row.get(name) for name in _COLUMN_NAMES] for row in rows]
     return agate.Table(data, _COLUMN_NAMES, types)
 

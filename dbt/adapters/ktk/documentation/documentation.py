@@ -98,28 +98,39 @@ class Documentation(StoreAdapter):
         """Describe the given relations."""
         return self._catalog(relations)
 
+    def get_filtered_catalog(
+        self,
+        relation_configs: Iterable[RelationConfig],
+        used_schemas: frozenset[tuple[str, str]],
+        relations: set[BaseRelation] | None = None,
+    ) -> tuple[agate.Table, list[Exception]]:
+        """Describe the given relations, or all; dbt would drop those whose YAML has a database."""
+        if relations is None:
+            return self.get_catalog(relation_configs, used_schemas)
+        return self.get_catalog_by_relations(used_schemas, relations)
+
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
         """Describe one relation; None if it does not exist."""
         with translated():
-            for item in self._describe([relation]):
+            for _, item in self._describe([relation]):
                 if isinstance(item, Exception):
                     raise item
                 return single_table(item)
         return None
 
     def _catalog(self, relations: Iterable[BaseRelation]) -> tuple[agate.Table, list[Exception]]:
-        described: list[RelationDescription] = []
+        described: list[tuple[str | None, RelationDescription]] = []
         problems: list[Exception] = []
-        for item in self._describe(sorted(relations, key=str)):
+        for relation, item in self._describe(sorted(relations, key=str)):
             if isinstance(item, Exception):
                 problems.append(item)
             else:
-                described.append(item)
+                described += [(database, item) for database in relation.databases_in_yaml]
         return catalog_table(described), problems
 
     def _describe(
         self, relations: Iterable[BaseRelation]
-    ) -> Iterator[RelationDescription | KtkError]:
+    ) -> Iterator[tuple[KtkRelation, RelationDescription | KtkError]]:
         """Describe relations; one that is damaged does not hide the others.
 
         A missing relation, or the missing store of a source, has no description.
@@ -132,11 +143,12 @@ class Documentation(StoreAdapter):
                 _LOGGER.warning(f"{relation} is left out: {error.said(DBT)}")
                 continue
             except KtkError as error:
-                yield error
+                yield relation, error
                 continue
             if described is not None:
                 # A source has the project's names, wherever its rows are stored.
-                yield replace(described, schema=str(relation.schema), name=str(relation.identifier))
+                schema, name = str(relation.schema), str(relation.identifier)
+                yield relation, replace(described, schema=schema, name=name)
 
     def _described(
         self, relation: KtkRelation, catalogs: dict[str, SchemaCatalog | None]
