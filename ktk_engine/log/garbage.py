@@ -240,11 +240,14 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
 def _objects(
     store: ObjectStore, scope: LogScope, uuids: Sequence[str], alive: frozenset[str]
 ) -> Iterator[ObjectInfo]:
-    """Data, index and snapshot files; other files in a dataset's folder are not judged.
+    """Data, index and snapshot files, and notes; other files in a dataset's folder are not judged.
 
     What was published in other formats goes with its dataset, and no file of it before.
     """
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
+    for info in store.list(join_key(scope.folder, "computed") + "/"):
+        if info.key not in map(scope.computed_key, alive):
+            yield info
     for uuid in uuids:
         for info in store.list(uuid + "/"):
             folder, _, name = info.key.rpartition("/")

@@ -102,6 +102,8 @@ def _publish(
     with _as_warning(scope, documents, "not published for Kartothek readers yet"):
         state = state or resolve(store, scope)
         state.known.update(known or {})
+        if gone := set(removed).difference(state.datasets):
+            store.delete([scope.computed_key(uuid) for uuid in sorted(gone)])
         state = _publish_removals(drop_forms(state, removed))
         state.known.update(known or {})
         for uuid in _order(state):
