@@ -31,6 +31,14 @@ class Moment:
             return f"version as of {quote_text(self.version)}"
         return f"version as of {self.version}"
 
+    @classmethod
+    def parse(cls, text: str) -> Moment:
+        """Read what `str` gives; raises a ValueError for anything else."""
+        kind, _, value = text.partition(" as of ")
+        if kind == "timestamp":
+            return cls(timestamp=datetime.fromisoformat(value))
+        return cls(version=value.strip("'") if value.startswith("'") else int(value))
+
     def of(self, state: State) -> State:
         """Give a scope at this version; see `state_at`."""
         return state_at(state, self.version, self.timestamp)

@@ -30,6 +30,7 @@ from ktk_engine.cli.commands.stats import stats
 from ktk_engine.cli.commands.versions.history import history, versions
 from ktk_engine.cli.commands.versions.restore import restore, undrop
 from ktk_engine.cli.commands.versions.tag import tag
+from ktk_engine.cli.commands.why import why
 from ktk_engine.cli.console import listener, warn
 from ktk_engine.errors import KtkError
 
@@ -70,7 +71,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, versions, tag, explain, query, report, check),
+    *(info, stats, history, versions, why, tag, explain, query, report, check),
     *(
         delete,
         set_properties,

@@ -11,13 +11,14 @@ from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY
 from ktk_engine.format.parse_json import render_json
 from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY
 
-_OF_A_BUILD = ("creation_time", BASE_KEY, STAMP_KEY)
+# Says when a build was, and on what.
+OF_A_BUILD = ("creation_time", BASE_KEY, STAMP_KEY)
 _COMMENTS = (RELATION_KEY, COLUMNS_KEY)
 
 
 def is_of_a_build(key: str) -> bool:
     """Whether an entry of the metadata says how, when or as what the dataset was built."""
-    return key in _OF_A_BUILD or is_cube_key(key)
+    return key in OF_A_BUILD or is_cube_key(key)
 
 
 def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

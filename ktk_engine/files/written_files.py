@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -73,6 +73,18 @@ class WrittenFiles:
         keys: list[str] = self.files["key"].to_pylist()
         return keys
 
+    def some(self, kept: pa.BooleanArray) -> WrittenFiles:
+        """The write with some of its files alone, which keep their numbers."""
+        if kept.true_count == len(kept):
+            return self
+        files = self.files.filter(kept)
+        values = {}
+        for name, (found, labels) in self.index_values.items():
+            known = pc.is_in(labels.dictionary, value_set=files["label"].combine_chunks())
+            mask = known.take(labels.indices)
+            values[name] = found.filter(mask), labels.filter(mask)
+        return replace(self, files=files, index_values=values, _own={})
+
     def new_index(self, place: IndexPlace, column: pa.Field, large: bool) -> ColumnIndex:
         """The index on a column of a dataset that has these files alone."""
         name, segments = column.name, self.index_segments.get(column.name)
@@ -88,6 +100,8 @@ class WrittenFiles:
         """The index on a column: of the base's files except those that go, and of these."""
         name, large = column.name, column.name in base.large_columns
         known = index_of(base, name)
+        if known is not None and not (gone.num_rows or self.files.num_rows):
+            return known
         if known is None:
             old = pairs_of_files(place.store, base, _kept(base, gone), column)
             if name in self.index_segments:

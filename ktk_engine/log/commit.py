@@ -29,6 +29,7 @@ from ktk_engine.log.change.conflict import (
     check_needed,
     check_tags,
 )
+from ktk_engine.log.change.unchanged import leaves_unchanged
 from ktk_engine.log.claim_name import claim_name
 from ktk_engine.log.entry import (
     ChangeRecord,
@@ -66,6 +67,11 @@ class Committed:
     warning: str = ""  # why some form was not published; empty if all were
     # Datasets that it, or an unpublished commit before it, removed or took a form from.
     removed: frozenset[str] = frozenset()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is a new version; else nothing had to change."""
+        return self.entry is not self.head.head
 
 
 def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
@@ -105,9 +111,24 @@ def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Com
         try:
             with head.reading():
                 change_set.reads.check_unchanged(head)
-                entry, snapshots = _prepare(head, change_set, attempt, expired_keys, written)
+                before, after = _rebased(head, change_set, attempt, expired_keys)
+                spare = frozenset().union(*(item.spare for item in after.values()))
+                made = change_set
+                if staged is None:  # else it is decided when the run is published
+                    made = _without_unchanged(head, change_set, before, after)
+                is_done = made is not change_set and not (made.changes or made.deleted or made.tags)
+                if not is_done:
+                    entry, snapshots = _prepare(head, made, before, after, attempt, written)
         except VersionGoneError:  # the new snapshots remain; only their base is gone
             head = _advance(head, change_set, expired_keys)
+            continue
+        if is_done:
+            newest = _advance(head, change_set, expired_keys)
+            if newest.version == head.version and newest.head is not None:
+                change_set.write.spare = spare
+                done = Committed(newest, newest.head, {}, newest)
+                return publish(done) if publish else done
+            head = newest
             continue
         known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
@@ -115,8 +136,10 @@ def commit(base: State, change_set: ChangeSet, publish: Publisher | None) -> Com
         if _put_entry(head, entry, change_set.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, change_set))
+            else:
+                change_set.write.spare = spare
             head.snapshot_cache.update(known)
-            removed = _removed(head, change_set, snapshots)
+            removed = _removed(head, made, snapshots)
             done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
             return publish(done) if publish else done
         _drop_snapshots(head, written)
@@ -201,11 +224,31 @@ def _advance(head: State, change_set: ChangeSet, expired_keys: set[str]) -> Stat
     return newest
 
 
+def _without_unchanged(
+    head: State,
+    change_set: ChangeSet,
+    before: Mapping[str, Snapshot],
+    after: Mapping[str, Snapshot],
+) -> ChangeSet:
+    """Leave out changes that leave their datasets as they were; the same if there are none."""
+    changes = [
+        change
+        for change in change_set.changes
+        if not leaves_unchanged(head, change, before.get(change.uuid), after.get(change.uuid))
+    ]
+    same = len(changes) == len(change_set.changes)
+    return change_set if same else replace(change_set, changes=tuple(changes))
+
+
 def _prepare(
-    head: State, change_set: ChangeSet, attempt: int, expired_keys: set[str], written: list[str]
+    head: State,
+    change_set: ChangeSet,
+    before: Mapping[str, Snapshot],
+    after: Mapping[str, Snapshot],
+    attempt: int,
+    written: list[str],
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
-    """Rebase on a head, check, write the snapshots (keys go to `written`), and build the entry."""
-    before, after = _rebased(head, change_set, attempt, expired_keys)
+    """Write the snapshots (keys go to `written`), and build the entry."""
     changed = {change.uuid: after[change.uuid] for change in change_set.changes if change.rebase}
     _forget_earlier_lives(head, change_set)
     _claim_name(head, change_set)
@@ -247,7 +290,7 @@ def _rebased(
 
 def _keeping(before: Snapshot | None, after: Snapshot) -> Snapshot:
     """Keep what later versions of this library say about a dataset."""
-    if before is None or not before.others:
+    if before is None or not before.others or before is after:
         return after
     return replace(after, others={**before.others, **after.others})
 

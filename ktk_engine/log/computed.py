@@ -53,6 +53,7 @@ class DatasetVersion:
     version: int  # of the entry that had changed it last; 0 if the log did not know it
     commit: str  # of the same entry: version numbers alone start again after a copy or drop
     document: str = ""  # SHA-256 of another program's document that it was read from; else empty
+    moment: str = ""  # the version that the statement names, as in SQL; empty for the newest
 
     @property
     def key(self) -> tuple[str, str]:
@@ -131,6 +132,7 @@ def _dataset_version(store: ObjectStore, item: Read) -> DatasetVersion:
         entry.version if entry else 0,
         entry.commit if entry else "",
         dataset.foreign,
+        item.moment,
     )
 
 

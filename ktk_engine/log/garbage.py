@@ -245,11 +245,14 @@ def _objects(
     alive: frozenset[str],
     is_published: Callable[[str, str], bool],
 ) -> Iterator[ObjectInfo]:
-    """Data, index and snapshot files; other files in a dataset's folder are not judged.
+    """Data, index and snapshot files, and notes; other files in a dataset's folder are not judged.
 
     What was published in other formats goes with its dataset, and no file of it before.
     """
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
+    for info in store.list(join_key(scope.folder, "computed") + "/"):
+        if info.key not in map(scope.computed_key, alive):
+            yield info
     for uuid in uuids:
         for info in store.list(uuid + "/"):
             folder, _, name = info.key.rpartition("/")

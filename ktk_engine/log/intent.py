@@ -114,7 +114,7 @@ def _tell(error: BaseException, scope: LogScope, write: PendingCommit) -> None:
 def _end(
     store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
 ) -> None:
-    """Remove the files of an uncommitted write, then the note of a write whose status is known.
+    """Remove the files that no commit names, then the note of a write whose status is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
     here may hide the block's own outcome.
@@ -122,7 +122,9 @@ def _end(
     if write.status is CommitStatus.UNKNOWN:
         return
     try:
-        if write.status is CommitStatus.NOT_COMMITTED:
+        if write.spare is not None:
+            store.delete(write.spare)
+        elif write.status is CommitStatus.NOT_COMMITTED:
             remove_traces(store, scope, write, folders)
         store.delete([scope.intent_key(write.commit)])
     except Exception as error:

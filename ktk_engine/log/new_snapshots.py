@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
 from ktk_engine.log.entry import DatasetEntry, DatasetRole
 from ktk_engine.log.state import State
@@ -37,6 +39,8 @@ def store_snapshot(
 
     # Where commits race, compacting would be repeated with each attempt, so it is left out.
     compact = attempt == 0
+    if not head.store.is_staged:  # a staged commit is made again when the run is published
+        snapshot = replace(snapshot, spare=frozenset())
     snapshot, sha256, keys = write_snapshot(head.store, key, snapshot, compact=compact)
     written.extend(keys)
     known = head.datasets.get(uuid)

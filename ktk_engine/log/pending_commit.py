@@ -27,3 +27,6 @@ class PendingCommit:
 
     commit: str = field(default_factory=new_commit_id)  # every file's name holds it
     status: CommitStatus = CommitStatus.NOT_COMMITTED
+    # Keys of its files that the decided commit does not name, since equal ones stay; None before.
+    # A commit without a change is decided without an entry, and all of its files are among them.
+    spare: frozenset[str] | None = None

@@ -104,6 +104,8 @@ def _publish(
     with _as_warning(scope, documents, "not published for Kartothek readers yet"):
         state = state or resolve(store, scope)
         state.snapshot_cache.update(snapshots or {})
+        if gone := set(removed).difference(state.datasets):
+            store.delete([scope.computed_key(uuid) for uuid in sorted(gone)])
         state = _publish_removals(drop_forms(state, removed))
         state.snapshot_cache.update(snapshots or {})
         for uuid in _order(state):

@@ -5,17 +5,20 @@ See docs/design/files-and-commits.md, Staged runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.change_set import Check
 from ktk_engine.log.change.reads import Read, Reads, joined_reads
 from ktk_engine.log.commit import Committed
+from ktk_engine.log.computed import DatasetVersion, read_computed, write_computed
+from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.pending_commit import CommitStatus
 from ktk_engine.log.scope import FOLDER
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
@@ -46,6 +49,8 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
             _publish_views(store)
         # Only Kartothek needs documents, and a large one takes time: commit everything first.
         done = [publish(item) for item in done]
+        with suppress(KtkError):
+            _publish_notes(stores, done)
     except KtkError as error:
         said = _what_stands(publications)
         if not said:
@@ -57,6 +62,48 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         for store in stores:
             store.close({item.base.scope: item.status for item in found[store]})
     return done
+
+
+def _publish_notes(stores: Sequence[StagedStore], done: Sequence[Committed]) -> None:
+    """Store the run's notes of what was computed, with the versions and commits it was given.
+
+    A note is left out where others committed after the run had begun: what it says was read has
+    no version then. Without it the model runs once more.
+    """
+    published = {(item.head.store.url, item.head.scope): item for item in done}
+    entries: dict[tuple[str, str], DatasetEntry] = {}  # by uuid and staged commit
+    for store in stores:
+        for scope, commits in store.commits.items():
+            made = published.get((store.url, scope))
+            if made is None or made.head.version != commits[0].head.version:
+                continue
+            for uuid, item in resolve(store, scope).datasets.items():
+                if item.entry is not None and uuid in made.entry.datasets:
+                    entries[uuid, item.entry.commit] = made.entry.datasets[uuid]
+    parts = [part for store in stores for found in store.commits.values() for part in found]
+    staged = frozenset(part.change_set.commit for part in parts)
+    for store in stores:
+        for scope, commits in store.commits.items():
+            for uuid in {change.uuid for part in commits for change in part.change_set.changes}:
+                note = read_computed(store, scope, uuid)
+                entry = entries.get((uuid, note.commit)) if note else None
+                if note is None or entry is None:
+                    continue
+                read = [_as_published(item, staged, entries) for item in note.read]
+                if all(read):
+                    told = replace(note, version=entry.version, commit=entry.commit)
+                    told = replace(told, read=tuple(item for item in read if item))
+                    write_computed(store.beneath, scope, uuid, told)
+
+
+def _as_published(
+    item: DatasetVersion, staged: Collection[str], entries: Mapping[tuple[str, str], DatasetEntry]
+) -> DatasetVersion | None:
+    """A version that a run read, as others see it; None if they do not."""
+    if item.commit not in staged:
+        return item
+    entry = entries.get((item.uuid, item.commit))
+    return replace(item, version=entry.version, commit=entry.commit) if entry else None
 
 
 def _what_stands(publications: Sequence[ScopeTransaction]) -> str:

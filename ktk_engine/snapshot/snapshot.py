@@ -98,6 +98,8 @@ class Snapshot:
     index_segments: Mapping[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
     next_file: int | None = None  # None if an earlier version wrote it
     others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
+    # Keys of new files that it does not name, since equal ones stay. Not stored.
+    spare: frozenset[str] = field(default=frozenset(), compare=False)
     # Arrays computed from this snapshot, kept as long as it lives.
     derived: ReadCache[Hashable, pa.Array] = field(
         default_factory=_derived_arrays, init=False, compare=False, repr=False
@@ -285,19 +287,23 @@ class Snapshot:
             return self.file_table.select(names)
         return some_files(self.file_table, kept, names)
 
-    def changed(self, gone: pa.Table | None, added: pa.Table, **changes: Any) -> Snapshot:
+    def changed(
+        self, gone: pa.Table | None, added: pa.Table, numbers: int | None = None, **changes: Any
+    ) -> Snapshot:
         """The dataset with other files and fields; files that stay keep their numbers.
 
         `gone` has the column `position` and the partition columns; None removes all files. Files in
-        `added` come after all others.
+        `added` come after all others. They take `numbers` numbers, if given, by their positions.
         """
-        first = self.next_number
-        numbers = pa.array(np.arange(first, first + added.num_rows))
-        added = added.set_column(0, FILE_FIELDS[0], numbers)
+        first, places = self.next_number, np.arange(added.num_rows)
+        if numbers is not None:
+            places = added["position"].to_numpy()
+        added = added.set_column(0, FILE_FIELDS[0], pa.array(first + places, pa.int64()))
         files: FileTable = added
         if gone is not None:
             files = self._with(gone, added, changes.get("schema"))
-        return replace(self, file_table=files, next_file=first + added.num_rows, **changes)
+        taken = added.num_rows if numbers is None else numbers
+        return replace(self, file_table=files, next_file=first + taken, **changes)
 
     @property
     def next_number(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from ktk_engine.snapshot.column_index import with_indices
 from ktk_engine.snapshot.snapshot import Snapshot, changed_files, concat_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected_files import may_hold
+from ktk_engine.write.equal_files import equal_files
 
 
 def rebased(
@@ -58,33 +59,61 @@ def rebased(
             )
         _check_unchanged(target, place.store, started, base, addition)
         gone = removed(target, base, addition)
-        indices = {
-            name: written.index(place, base, addition.schema.field(name), gone, attempt)
-            for name in (base.with_index if indexes is None else indexes)
-            if name in addition.schema.names  # else its column has left the dataset
-        }
+        names = base.with_index if indexes is None else indexes
+        equal = equal_files(base, gone, addition.files, whole=target.mode != "files")
+        put = exchanged(base, gone, equal, addition, place, written, names, attempt)
         metadata = {**base.metadata, **(noted or {})}
         if indexes is not None and SUPPRESS_INDEX_ON in addition.metadata:
             metadata[SUPPRESS_INDEX_ON] = addition.metadata[SUPPRESS_INDEX_ON]
         properties = dict(base.properties)
         if CONSTRAINTS in addition.properties:
             properties[CONSTRAINTS] = addition.properties[CONSTRAINTS]
-        return replace(
-            with_indices(extended(base, gone, addition), indices),
-            metadata=metadata,
-            properties=properties,
-        )
+        return replace(put, metadata=metadata, properties=properties)
 
     return rebase
 
 
-def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
-    """Put the files of an addition after those that stay; indexes stay as they are."""
+def exchanged(
+    base: Snapshot,
+    gone: pa.Table,
+    equal: tuple[pa.BooleanArray, pa.BooleanArray],
+    addition: Snapshot,
+    place: IndexPlace,
+    written: WrittenFiles,
+    indexes: Collection[str],
+    attempt: int,
+) -> Snapshot:
+    """Put new files in the place of others, except for those that are equal; indexes follow.
+
+    `equal` is what `equal_files` says; see `rebased` for the others.
+    """
+    stays, needless = equal
+    gone, new = gone.filter(pc.invert(stays)), pc.invert(needless)
+    others = written.some(new)
+    indices = {
+        name: others.index(place, base, addition.schema.field(name), gone, attempt)
+        for name in indexes
+        if name in addition.schema.names  # else its column has left the dataset
+    }
+    spare = addition.file_column("key").filter(needless).to_pylist()
+    if not others.files.num_rows:
+        spare += [item.key for items in written.index_segments.values() for item in items]
+    put = with_indices(extended(base, gone, addition, new), indices)
+    return replace(put, spare=base.spare.union(spare))
+
+
+def extended(
+    base: Snapshot, gone: pa.Table, addition: Snapshot, new: pa.BooleanArray | None = None
+) -> Snapshot:
+    """Put an addition's files, or some of them, after those that stay; indexes do not change."""
     stays = gone.num_rows < base.file_table.num_rows
-    known = base.physical_schemas if stays else ()
+    known, schema = base.physical_schemas if stays else (), addition.schema
+    added = addition.files if new is None else addition.files.filter(new)
+    if not added.num_rows:
+        return base.changed(gone, added, schema=schema, physical_schemas=known)
     physical, places = _joined(known, addition.physical_schemas)
-    added = _renumbered(addition.files, places)
-    return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)
+    added, numbers = _renumbered(added, places), addition.file_table.num_rows
+    return base.changed(gone, added, numbers, schema=schema, physical_schemas=physical)
 
 
 def _joined(

@@ -42,7 +42,7 @@ class Source(Generic[T]):
         def read() -> tuple[T, Reads]:
             with session.noting_reads() as noted:
                 computed = compute()
-            return computed, Reads(tuple(noted))
+            return computed, noted.reads
 
         return cls(read, True)
 
@@ -65,6 +65,16 @@ class Source(Generic[T]):
         first = [self.read()]
         begun = Source(lambda: first.pop() if first else self.read(), self.is_query)
         return begun, first[0][0]
+
+    def noting(self, note: Callable[[Reads], None]) -> Source[T]:
+        """The source that also hands on what each attempt has read."""
+
+        def read() -> tuple[T, Reads]:
+            computed, reads = self.read()
+            note(reads)
+            return computed, reads
+
+        return Source(read, self.is_query)
 
     def depending_on(self, store: ObjectStore, uuid: str) -> Source[T]:
         """Let a commit depend only on what was read of the dataset that it writes.

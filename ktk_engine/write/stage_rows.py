@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +31,8 @@ from ktk_engine.snapshot.column_index import with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import WriteProblem, refusal
 from ktk_engine.types.type_class import normalize
-from ktk_engine.write.rebase import rebased, removed, touched
+from ktk_engine.write.equal_files import equal_files
+from ktk_engine.write.rebase import exchanged, rebased, removed, touched
 from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -196,30 +198,42 @@ def _change(
         folders = touched(target, addition)
         change = DatasetChange(target.uuid, target.operation, rebase, folders, target.role)
         return _claimed(change, target)
-    large = base.large_columns if base is not None else ()
-    built = with_indices(
-        addition,
-        {
-            name: written.new_index(place, addition.schema.field(name), name in large)
-            for name in written.index_values
-        },
-    )
+
+    @cache
+    def built() -> Snapshot:
+        fields = map(addition.schema.field, written.index_values)
+        indices = {item.name: written.new_index(place, item, large=False) for item in fields}
+        return with_indices(addition, indices)
+
+    def put(base: Snapshot, attempt: int) -> Snapshot:
+        """The new files, or those of an equal layout that they are equal to."""
+        names = {*written.index_values}
+        wanted = (addition.schema, addition.partition_keys, addition.dimension_columns, names)
+        known = (base.schema, base.partition_keys, base.dimension_columns, {*base.with_index})
+        if known != wanted:
+            return built()
+        gone = base.opened()
+        equal = equal_files(base, gone, addition.files, whole=True)
+        if (gone.num_rows or addition.files.num_rows) and not equal[0].true_count:
+            return built()
+        return exchanged(base, gone, equal, addition, place, written, names, attempt)
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
         """Metadata of users and other programs belongs to the dataset, so it survives new rows."""
         if base is None:
-            return built
+            return built()
         noted = {key: value for key, value in base.metadata.items() if not is_of_a_build(key)}
-        known, said = base.comments.only(built.schema.names), built.comments
+        made = put(base, attempt)
+        known, said = base.comments.only(made.schema.names), addition.comments
         texts = {**known.columns, **said.columns}
         comments = Comments(said.relation or known.relation, texts)
-        metadata = with_comments({**noted, **built.metadata}, comments)
+        metadata = with_comments({**noted, **addition.metadata}, comments)
         kept = {
             key: base.properties[key]
             for key in ("table", PUBLISH, WITHOUT_DOCUMENTS, LARGE)
             if key in base.properties
         }
-        return replace(built, metadata=metadata, properties={**built.properties, **kept})
+        return replace(made, metadata=metadata, properties={**addition.properties, **kept})
 
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
 

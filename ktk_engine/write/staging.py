@@ -46,8 +46,17 @@ class Staging:
         done = self.transaction.committed
         if done is None:
             return []
-        version = done.entry.version
-        return [replace(item, version=version, warning=done.warning) for item in self._written]
+        found = [(item, done.entry.datasets.get(item.uuid)) for item in self._written]
+        return [
+            replace(
+                item,
+                version=entry.version if entry else done.entry.version,
+                warning=done.warning,
+                commit=entry.commit if entry else done.entry.commit,
+                unchanged=entry is not None and entry.commit != self.transaction.commit_id,
+            )
+            for item, entry in found
+        ]
 
     def write(self, write: ValidatedWrite, rows: Rows) -> None:
         """Write rows as files; see `stage_rows`."""

@@ -35,7 +35,7 @@ class WriteResult:
     """What a write did."""
 
     uuid: str
-    version: int  # of the dataset's log
+    version: int  # of the dataset's log; where nothing changed, the version that has the rows
     rows: int  # of the new files
     files: int  # new ones
     bytes: int  # of the new files
@@ -46,11 +46,14 @@ class WriteResult:
     rewritten_files: int = 0
     total_files: int = 0
     leaving: tuple[str, ...] = ()  # ids of datasets that it took out of the cube
+    commit: str = ""  # the id of the commit that made `version`
+    unchanged: bool = False  # all is as it was, byte for byte, so that there is no new version
 
     @property
     def message(self) -> Message:
         """What it did, for people."""
-        text = "; ".join([self._what, *self.notes])
+        same = [f"unchanged since version {self.version}"] if self.unchanged else []
+        text = "; ".join([self._what, *same, *self.notes])
         return Message(text, " (", self.warning, ")") if self.warning else Message(text)
 
     def __str__(self) -> str:

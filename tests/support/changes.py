@@ -16,6 +16,7 @@ from ktk_engine.gate.gate import check_scope
 from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
+from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
@@ -33,7 +34,7 @@ from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.maintain.remove import plan_removal, remove, run_removal
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
-from ktk_engine.maintain.versions.tag import tag_version
+from ktk_engine.maintain.versions.tag import delete_tag, tag_version
 from ktk_engine.maintain.versions.undrop import undrop
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.publish.publish_datasets import (

@@ -17,7 +17,6 @@ from ktk_engine.change.by_arrow import NotByArrowError, Reason
 from ktk_engine.change.merge import MergeBy, merge
 from ktk_engine.change.predicates import Predicates
 from ktk_engine.change.stage import Stage
-from ktk_engine.log.change.reads import Reads
 from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
@@ -26,7 +25,7 @@ from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from tests.support.changes import Source, WriteRequest, WriteResult
+from tests.support.changes import Reads, Source, WriteRequest, WriteResult
 from tests.support.stores import ObjectStore
 
 

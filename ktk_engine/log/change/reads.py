@@ -5,8 +5,8 @@ See docs/design/files-and-commits.md, Computed again means read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ktk_engine.errors import CommitConflictError, KtkError
 from ktk_engine.log.state import State, resolve
@@ -19,11 +19,13 @@ MayHold = Callable[[ObjectStore, Snapshot], bool]
 
 @dataclass(frozen=True)
 class Read:
-    """A dataset whose newest version a statement has read."""
+    """A dataset that a statement has read."""
 
     state: State  # its scope at that version
     uuid: str
     may_hold: MayHold | None = None  # None: every file counts
+    # The version that the statement names, which nothing can change; empty for the newest.
+    moment: str = ""
 
     def changed(self, now: State) -> Collection[str]:
         """The dataset if a later version of the scope has other rows or columns to look at."""
@@ -90,10 +92,12 @@ class Reads:
     looked_at: tuple[Read | Choice, ...] = ()
     # Store, uuid and version of what the statement itself has committed since.
     written: frozenset[tuple[str, str, int]] = frozenset()
+    texts: Mapping[str, str] = field(default_factory=dict)  # of views and cubes, by name
+    unknown: Mapping[str, str] = field(default_factory=dict)  # what has no versions, with its place
 
     def __bool__(self) -> bool:
         """Whether anything was read that others may change."""
-        return bool(self.looked_at)
+        return any(not _is_fixed(item) for item in self.looked_at)
 
     def of(self, url: str, uuid: str) -> Reads:
         """What was read of one dataset in a store."""
@@ -112,6 +116,8 @@ class Reads:
         """
         newest = {(head.store.url, head.scope): head}
         for item in self.looked_at:
+            if _is_fixed(item):
+                continue
             store, scope = item.state.store, item.state.scope
             key = (store.url, scope)
             if key not in newest:
@@ -129,6 +135,37 @@ class Reads:
 
 
 NOTHING_READ = Reads()
+
+
+def _is_fixed(item: Read | Choice) -> bool:
+    return isinstance(item, Read) and bool(item.moment)
+
+
+@dataclass
+class NotedReads:
+    """Collects what statements read."""
+
+    datasets: list[Read] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)  # see `Reads`
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def note(self, state: State, uuid: str, moment: str = "") -> None:
+        """Note a dataset at a version of its scope, once."""
+        known = {(item.uuid, item.moment) for item in self.datasets if item.state is state}
+        if (uuid, moment) not in known:
+            self.datasets.append(Read(state, uuid, moment=moment))
+
+    def add(self, other: NotedReads) -> None:
+        """Note what another one has collected."""
+        self.datasets += other.datasets
+        self.texts |= other.texts
+        self.unknown |= other.unknown
+
+    @property
+    def reads(self) -> Reads:
+        """What was collected until now."""
+        texts, unknown = dict(self.texts), dict(self.unknown)
+        return Reads(tuple(self.datasets), texts=texts, unknown=unknown)
 
 
 def joined_reads(reads: Iterable[Reads]) -> Reads:

@@ -20,7 +20,7 @@ from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.errors import ConfigurationError, QueryError
-from ktk_engine.log.change.reads import Read
+from ktk_engine.log.change.reads import NotedReads
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -72,7 +72,7 @@ class SqlSession:
     # defines functions of the owner that a statement calls
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     trust: Trust = field(default_factory=Trust)  # see `KnownStores`
-    _reads: list[Read] | None = None
+    _reads: NotedReads | None = None
     # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
@@ -112,20 +112,20 @@ class SqlSession:
             return self.spark_sql(marking.bind(statement)).schema
 
     @contextmanager
-    def noting_reads(self) -> Iterator[list[Read]]:
-        """Note the datasets that the statements of a block read, except for versions they name.
+    def noting_reads(self) -> Iterator[NotedReads]:
+        """Note what the statements of a block read, itself or through views and cubes.
 
-        The list is complete after the block, with datasets of views and cubes. Plain files and
-        Spark's own tables are missing, because they have no versions.
+        It is complete after the block. Plain files and Spark's own tables, which have no versions,
+        are among what is unknown.
         """
-        noted: list[Read] = []
+        noted = NotedReads()
         outer, self._reads = self._reads, noted
         try:
             yield noted
         finally:
             self._reads = outer
             if outer is not None:
-                outer += noted
+                outer.add(noted)
 
     @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
@@ -136,11 +136,22 @@ class SqlSession:
             client_of(self.session).check_syntax(text_for(self.session, statement.sql))
             raise
 
-    def note_read(self, state: State, uuids: Iterable[str]) -> None:
-        """Note what a statement reads; see `noting_reads`."""
+    def note_read(self, state: State, uuids: Iterable[str], moment: Moment | None = None) -> None:
+        """Note datasets that a statement reads; see `noting_reads`."""
         if self._reads is not None:
-            known = {item.uuid for item in self._reads if item.state is state}
-            self._reads += [Read(state, uuid) for uuid in uuids if uuid not in known]
+            for uuid in uuids:
+                self._reads.note(state, uuid, str(moment) if moment else "")
+
+    def note_text(self, name: str, text: str) -> None:
+        """Note the text of a view or cube that a statement reads."""
+        if self._reads is not None:
+            self._reads.texts[name] = text
+
+    def note_unknown(self, statement: Statement, reference: Reference) -> None:
+        """Note a relation without versions, and the line of the statement that names it."""
+        if self._reads is not None:
+            line = statement.sql.count("\n", 0, reference.start) + 1
+            self._reads.unknown.setdefault(_people_say(reference), f"line {line}")
 
     def temporary_view(self, parts: Name) -> Statement | None:
         """Give the statement that created a temporary view; None for all other names."""
@@ -297,6 +308,7 @@ class _Binding:
         for number, reference in enumerate(statement.references):
             address = _files(reference)
             if address is not None:
+                self.owner.note_unknown(statement, reference)
                 names[reference] = self._register_files(reference, address, (*path, number))
                 continue
             found = self.find(reference, within)
@@ -310,6 +322,7 @@ class _Binding:
                         f"A view in {within} reads `{reference.parts}`, which is only a temporary "
                         "view of this session, and no view reads those. Nothing was computed."
                     )
+                self.owner.note_unknown(statement, reference)
                 self._renew(reference)
         return names
 
@@ -412,11 +425,13 @@ class _Binding:
         view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
             cube = self.relations.cube(schema, relation.name, moment)
-            if moment is None:
-                state = self.relations.cube_state(schema, view)
-                uuids = map(state.scope.uuid_of, view.datasets)
-                for uuid in uuids if view.datasets else state.datasets:
-                    self.owner.note_read(state.holding(uuid), (uuid,))
+            said = (view.cube, view.datasets, sorted(view.elsewhere.items()))
+            self.owner.note_text(f"{schema}.{relation.name}", repr(said))
+            state = self.relations.cube_state(schema, view, moment)
+            wanted = [state.scope.uuid_of(name) for name in view.datasets] or [*state.datasets]
+            for uuid in wanted:
+                if uuid in state.datasets:  # some may be younger than the moment
+                    self.owner.note_read(state.holding(uuid), (uuid,), moment)
             return self._register_planned(path, cube, name, reader)
         if moment is not None:
             raise QueryError(
@@ -424,6 +439,7 @@ class _Binding:
                 "after the tables and cubes that it reads."
             )
         query = self.relations.query(schema, relation.name)
+        self.owner.note_text(f"{schema}.{relation.name}", view.sql)
         names = self.names(query, schema, path, reader)
         if self._texts is not None:
             return self._texts.view(rename(query.sql, names))
@@ -459,8 +475,7 @@ class _Binding:
         reader: Name,
     ) -> str:
         state = self.relations.state(schema, scope_of(relation.uuid), moment)
-        if moment is None:
-            self.owner.note_read(state, (relation.uuid,))
+        self.owner.note_read(state, (relation.uuid,), moment)
         if self.places.knows(path) and not self._is_scanned(state, relation.uuid):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.format import checksummed_json, own_format  # deep: what later versions write
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.computed import (
@@ -24,7 +26,25 @@ from ktk_engine.log.computed import (
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from tests.support.changes import WriteRequest, build
+from tests.support.changes import (
+    Notes,
+    Retention,
+    StagedStore,
+    WriteRequest,
+    build,
+    change_indexes,
+    comment_on,
+    note,
+    publish_stages,
+    remove,
+    rename,
+    restore,
+    run_cleanup,
+    tag_version,
+    undrop,
+)
+from tests.support.dataset_builder import append_as_kartothek
+from tests.support.documents import Comments
 
 TABLE = scope_of("t")
 NOTE = Computed(
@@ -140,3 +160,91 @@ def test_what_was_read_is_noted_with_version_and_commit(store):
     assert changed_since(state, "t", 1, state.head.parent) == 2
     assert changed_since(state, "t", 2, "f" * 32) == 2
     assert changed_since(state, "u", 1, "f" * 32) == 0
+
+
+def _adopted(store):
+    append_as_kartothek(store, "t", rows(9))
+    build(store, rows(3), WriteRequest("t"), mode="append")
+
+
+def _brought_back(store):
+    remove(store, "t")
+    undrop(store, "t")
+
+
+# Each operation, and the version with which it ends what a note claims of version 2.
+OPERATIONS = {
+    "rebuild": (lambda store: build(store, rows(1, 2, 3), WriteRequest("t")), 3),
+    "append": (lambda store: build(store, rows(3), WriteRequest("t"), mode="append"), 3),
+    "replace": (lambda store: build(store, rows(3), WriteRequest("t"), mode="nothing"), 3),
+    "remove": (lambda store: remove(store, "t"), 0),
+    "adopt": (_adopted, 3),
+    "a document of another program": (lambda s: append_as_kartothek(s, "t", rows(9)), 0),
+    "cleanup": (lambda store: run_cleanup(store, TABLE, Retention(timedelta(0), 1)), None),
+    "compact": (lambda store: Store(store.root).table("t").compact(), None),
+    "comment": (lambda store: comment_on(store, "t", Comments("All")), None),
+    "undrop": (_brought_back, 4),
+    "restore": (lambda store: restore(store, "t", 1), 3),
+    "index": (lambda store: change_indexes(store, "t", ["x"]), None),
+    "alter": (lambda store: Store(store.root).table("t").alter(add={"y": pa.int64()}), 3),
+    "properties": (lambda store: note(store, "t", Notes({"a": "b"})), None),
+    "tag": (lambda store: tag_version(store, "t", "q1", 1), None),
+}
+
+
+def test_the_table_has_all_operations():
+    assert set(OPERATIONS) >= set(get_args(Operation))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_which_operation_ends_a_claim(store, name):
+    change, ends = OPERATIONS[name]
+    build(store, rows(1), WriteRequest("t"))
+    done = build(store, rows(2), WriteRequest("t"), mode="append")
+    change(store)
+    state = resolve(store, TABLE)
+    assert changed_since(state, "t", done.version, done.commit) == ends
+    comment_on(store, "t", Comments("x")) if ends is None else None
+    assert changed_since(resolve(store, TABLE), "t", done.version, done.commit) == ends
+
+
+def test_a_note_goes_with_its_dataset(store):
+    for uuid in ("t", "u"):
+        done = build(store, rows(1), WriteRequest(uuid))
+        write_computed(store, scope_of(uuid), uuid, replace(NOTE, commit=done.commit))
+    remove(store, "t")
+    assert read_computed(store, TABLE, "t") is None
+    rename(store, "u", "v")
+    for uuid in ("u", "v"):
+        assert read_computed(store, scope_of(uuid), uuid) is None
+
+
+def staged_note(stage, uuid, done, read=()):
+    state = resolve(stage, scope_of(uuid))
+    found = versions_read(stage, [Reads(tuple(Read(item, name) for item, name in read))])
+    made = Computed(done.version, done.commit, state.store.now(), NOTE.work, found)
+    write_computed(stage, scope_of(uuid), uuid, made)
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_staged_run_notes_what_it_published(store, meanwhile):
+    build(store, rows(1), WriteRequest("a"))
+    stage = StagedStore(store)
+    first = build(stage, rows(2), WriteRequest("a"), mode="append")
+    state = resolve(stage, scope_of("a"))
+    second = build(stage, rows(1, 2), WriteRequest("b"))
+    staged_note(stage, "a", first)
+    staged_note(stage, "b", second, [(state, "a")])
+    assert read_computed(store, scope_of("b"), "b") is None
+    if meanwhile:
+        build(store, rows(3), WriteRequest("a"), mode="append")
+    publish_stages([stage])
+    found = read_computed(store, scope_of("b"), "b")
+    if meanwhile:
+        assert found is None
+        assert read_computed(store, scope_of("a"), "a") is None
+        return
+    newest = resolve(store, scope_of("a"))
+    assert [(item.version, item.commit) for item in found.read] == [(2, newest.head.commit)]
+    assert changed_since(newest, "a", 2, newest.head.commit) is None
+    assert changed_since(resolve(store, scope_of("b")), "b", found.version, found.commit) is None

@@ -70,7 +70,7 @@ def test_a_reader_beside_a_clean_up(store):
     rows = pa.table({"P": ["a"], "L": [1]})
     build(store, rows, seed)
     cube = Store(store.root).cube("c")
-    build(store, rows, seed)
+    build(store, pa.table({"P": ["a"], "L": [2]}), seed)
     run_cleanup(store, cube_scope("c"), Retention())
     (dataset,) = cube.query().plan.datasets
     assert read_rows(store, dataset.snapshot, dataset.files, ["P", "L"]).num_rows == 1

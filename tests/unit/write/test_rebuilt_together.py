@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import permutations
+from itertools import count, permutations
 from threading import Barrier
 
 import pyarrow as pa
@@ -139,10 +139,11 @@ def test_a_cube_without_its_seed_dataset_says_so(store):
 
 
 def test_others_conflict_as_always(store):
-    table = OLD["extra"]
+    table, versions = OLD["extra"], count()
 
     def interrupted():
-        build(store, table, TARGETS["extra"])
+        other = pa.table({"L": NUMBERS, "w": [next(versions)] * 3})
+        build(store, other, TARGETS["extra"])
 
     with pytest.raises(CommitConflictError):
 

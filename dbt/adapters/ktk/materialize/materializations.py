@@ -29,6 +29,7 @@ from dbt.adapters.ktk.config.model_config import (
 )
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.materialize.computed_from import Work, note_computed
 from dbt.adapters.ktk.materialize.cube_of_run import CubeOfRun
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.published import published
@@ -48,6 +49,7 @@ from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.ownership import check_builder
+from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
 from ktk_engine.sql.statement import read_statement
@@ -160,7 +162,9 @@ class Materializations(CubeOfRun):
             The response for dbt's log and run_results.
         """
         with self._after_header(model, sql) as query:
-            return self._write(model, relation, lambda: self._query(relation, query), full_refresh)
+            return self._write(
+                model, relation, lambda: self._query(relation, query), full_refresh, sql
+            )
 
     def _query(self, relation: BaseRelation, query: str) -> Source[DataFrame]:
         """Give a query's rows as a source that can be computed again."""
@@ -207,8 +211,12 @@ class Materializations(CubeOfRun):
         relation: BaseRelation,
         rows: Callable[[], Source[DataFrame | pa.Table]],
         full_refresh: bool,
+        code: str | bytes,
     ) -> KtkResponse:
-        """Build a dataset from rows, which are computed only after all checks."""
+        """Build a dataset from rows, which are computed only after all checks.
+
+        `code` is what computes them, for the note.
+        """
         config = self._dataset_config_of(model)
         self._warn_of(config)
         schema = str(relation.schema)
@@ -217,7 +225,8 @@ class Materializations(CubeOfRun):
             store = self.connections.warehouse.create_schema(schema)
             claim = actor.dataset(config.target)
             replaced = self._replaced(store, claim, config)
-            source = rows()
+            noted: list[Reads] = []
+            source = rows().noting(noted.append)
             if config.declared or config.no_types:
                 source, first = source.begun()
                 config = self._with_fitting_types(config, lambda: schema_of(first))
@@ -230,6 +239,9 @@ class Materializations(CubeOfRun):
                     lambda: self.connections.sessions.current().scanner(store),
                     model.get("batch"),
                 )
+                parameters = self.config.credentials.server_side_parameters
+                work = Work(model, code, full_refresh, self.connections.sessions, parameters)
+                note_computed(store, config.target, outcome, noted[-1], work)
                 self._taken_out.update(
                     (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )
@@ -298,7 +310,13 @@ class Materializations(CubeOfRun):
             table = read_seed(path, delimiter, types, quoted, ragged, _LOGGER.warning)
             check_lengths(name, config.get("column_types") or {}, table)
         table = table.slice(0, 0) if empty else table
-        response = self._write(model, relation, lambda: Source.given(table), full_refresh)
+        response = self._write(
+            model,
+            relation,
+            lambda: Source.given(table),
+            full_refresh,
+            b"" if empty else path.read_bytes(),
+        )
         return {"response": response, "preview": preview(table)}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})

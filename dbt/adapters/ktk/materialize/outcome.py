@@ -17,13 +17,16 @@ class Outcome:
     message: str  # for the log line and run_results
     changes: RowChanges  # numbers of inserted, updated and deleted rows
     leaving: tuple[str, ...] = ()  # ids of the datasets that it removed from the cube
+    version: int = 0  # the version that has the rows; 0 if nothing was committed
+    commit: str = ""  # that made it
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Outcome:
         """Describe a write; None if there was nothing to write."""
         if result is None:
             return cls("nothing changed", RowChanges())
-        return cls(result.message.said(DBT), result.changes, result.leaving)
+        said = result.message.said(DBT)
+        return cls(said, result.changes, result.leaving, result.version, result.commit)
 
     def remarked(self, notes: Iterable[str]) -> Outcome:
         """The outcome with more clauses in its message."""

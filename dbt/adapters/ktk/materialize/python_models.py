@@ -20,7 +20,6 @@ from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.response import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
-from ktk_engine.log.change.reads import Reads
 from ktk_engine.write.retry import Source
 
 if TYPE_CHECKING:
@@ -103,7 +102,11 @@ class PythonModels(Materializations):
             temporary_module(str(code.file)) as module,
         ):
             return self._write(
-                model, relation, lambda: self._given(model, code, relation, module), full_refresh
+                model,
+                relation,
+                lambda: self._given(model, code, relation, module),
+                full_refresh,
+                compiled_code,
             )
 
     def _given(
@@ -113,7 +116,7 @@ class PythonModels(Materializations):
         with self.connections.sessions.current().noting_reads() as noted:
             rows = self._run(model, code, relation, module)
         self.connections.sessions.check()
-        return Source.given(rows, Reads(tuple(noted)))
+        return Source.given(rows, noted.reads)
 
     def _run(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType

@@ -145,7 +145,8 @@ class StagedRuns(StoreAdapter):
         except BaseException:
             _mark_discarded(results)
             raise
-        said = "; ".join(map(_published, done)) or "nothing changed"
+        new = [item for item in done if item.is_new]
+        said = "; ".join(map(_published, new)) or "nothing changed"
         _LOGGER.info(f"The staged run was published: {said}")
         return f"published: {said}"
 

@@ -28,8 +28,10 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     Ends with 1 if a log entry is missing or damaged.
     """
     from ktk_engine.describe.history import read_history
+    from ktk_engine.describe.why import find_notes
 
-    entries = read_history(find_store(store_url, quiet=as_json), cube, limit)
+    store = find_store(store_url, quiet=as_json)
+    entries = read_history(store, cube, limit)
     if as_json:
         say_json([entry.as_dict() for entry in entries])
         return
@@ -42,6 +44,8 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
         if entry.problem:
             said = spoken(entry.problem, listener().voice)
             console.print(f"version {entry.version}: {said}", soft_wrap=True)
+    for item in find_notes(store, cube):
+        console.print(item.origin, soft_wrap=True, highlight=False, markup=False)
     if any(entry.problem for entry in entries):
         raise click.exceptions.Exit(1)
 
