@@ -55,7 +55,8 @@ def build_cube(
     if specification.seed_dataset not in rows:
         raise ConfigurationError(
             f"Cube {name} needs its seed dataset, {specification.seed_dataset}, which says which "
-            f"cells exist. Given: {', '.join(rows) or 'nothing'}. Nothing was written."
+            f"cells exist. Given: {', '.join(rows) or 'nothing'}. {_named(rows)}Nothing was "
+            "written."
         )
     if known and not overwrite:
         raise ConsistencyError(
@@ -70,6 +71,12 @@ def build_cube(
     staging.transaction.chose(any_dataset)  # others would not fit a new cube
     indexes = specification.index_columns
     _write_new(staging, specification, rows, partition_on, metadata, indexes)
+
+
+def _named(rows: Mapping[str, object]) -> str:
+    """How to say which of the given datasets is the seed dataset."""
+    first = next(iter(rows), "")
+    return f"If it is one of these, name it: seed={first!r}. " if first else ""
 
 
 def extend_cube(
