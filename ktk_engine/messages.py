@@ -263,6 +263,7 @@ PYTHON: Voice = {
     "move_column": "if {column} moved from {owner} to {dataset}, build {owner} without it first; "
     "else rename it in one of them",
     "whole_cube": "Build it first.",
+    "list_seed": "List it as well.",
     "one_cube": "Choose datasets of one cube.",
     "in_cube": "Choose datasets of cubes in this schema.",
     "cube_body": "Name them.",
