@@ -17,6 +17,7 @@ from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
 from ktk_engine.write.check_write import check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
@@ -212,8 +213,12 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     seeds = [name for name in names if snapshots[name].is_seed]
     if seeds and left:
         raise ConsistencyError(
-            f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on: drop them with "
-            "it. Nothing was removed."
+            Message(
+                f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on. To drop the "
+                "whole cube: ",
+                Remedy.on("drop", state.scope.name),
+                ". Nothing was removed.",
+            )
         )
     if seeds:  # nothing may come to depend on it meanwhile
         staging.transaction.chose(any_dataset)

@@ -113,8 +113,8 @@ DBT: Voice = {
     "name, keep that with config(dataset='{owner}'); if its rows may go, take it out with "
     + _operation("drop", cube="{name}", dataset="{owner}")
     + "; else rename {column} in {dataset}",
-    "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
-    "--full-refresh -s {select}; else rename it in one of them",
+    "move_column": "rename it in {dataset}; if {column} moved from {owner}, or gets another name "
+    "there, build both in one run: dbt run --full-refresh -s {select}",
     "move_column_from_elsewhere": "if {column} moved from {owner} to {dataset}, let this run build "
     "{owner} as well (add {select} to --select); else rename it in one of them",
     "whole_cube": "Build it first: dbt build --select +{select} builds all models of the cube.",
