@@ -275,7 +275,8 @@ def test_a_column_of_two_datasets_gets_another_name_as_the_message_says(project,
 
 def test_a_cube_lists_its_seed_dataset_as_the_message_says(project, dbt):
     project.models({**MODELS, "nyc": CUBE.replace("ref('flights'), ", "")})
-    code, text = dbt("run", "-s", "flights", "weather", "nyc")
+    assert dbt("run", "-s", "flights", "weather")[0] == 0
+    code, text = dbt("run", "-s", "nyc")
     assert code == 1
     assert "has the seed dataset flights, which is not listed." in text
     assert "Add the model that builds it to cube_of(...)." in text
