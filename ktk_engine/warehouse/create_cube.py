@@ -56,7 +56,7 @@ def create_cube(
         **kept_by_view(store, name, actor),
     )
     seed = find_seed(prefix, resolve(store, cube_scope(prefix)).snapshots_by_id())
-    if seed and seed not in view.datasets and not view.elsewhere:
+    if seed and seed not in view.datasets and not view.external:
         raise ConfigurationError(
             Message(
                 f"Cube {schema}.{name}: cube {prefix} has the seed dataset {seed}, which is not "
