@@ -57,7 +57,7 @@ def present_states(store: ObjectStore) -> list[State]:
 
 
 def is_schema(store: ObjectStore, folder: str = "") -> bool:
-    """Whether a folder holds a document, or more of our files than a lock and what a probe leaves."""
+    """Whether a folder holds a document, or more than a lock and what a probe leaves."""
     names = store.list_names(folder)
     ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
     return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)
