@@ -262,6 +262,7 @@ PYTHON: Voice = {
     "move_column": "if {column} moved from {owner} to {dataset}, build {owner} without it first; "
     "otherwise rename it in one of them",
     "whole_cube": "Build it first.",
+    "list_seed": "List it as well.",
     "one_cube": "Choose datasets of one cube.",
     "in_cube": "Choose datasets of cubes in this schema.",
     "cube_body": "Name them.",
@@ -277,8 +278,8 @@ PYTHON: Voice = {
     "null_column": "{arrow}",
     "as_column": "rename {column} to {wanted}",
     "add_column": "add it",
-    "let_column_go": "drop it first: .alter(drop=[{column!r}])",
-    "let_column_come": "add it first: .alter(add={{{column!r}: {arrow}}})",
+    "let_column_go": "drop it first: .alter({of}drop=[{column!r}])",
+    "let_column_come": "add it first: .alter({of}add={{{column!r}: {arrow}}})",
     "declare": "declare it, or remove {column}",
     "declare_class": "declare a type with a class",
     "select_or_undeclare": "add it, or do not declare {column}",

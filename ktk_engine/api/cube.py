@@ -18,10 +18,12 @@ from ktk_engine.conditions.parameters import bind
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.stats import DatasetStats, collect_stats
+from ktk_engine.errors import ConsistencyError
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
 from ktk_engine.store.open_store import open_store
@@ -322,6 +324,14 @@ class Cube(CubeOrTable):
             >>> cube.drop("weather").datasets
             ['flights']
         """
+        if set(self.datasets) <= set(datasets):
+            raise ConsistencyError(
+                Message(
+                    f"Cube {self.name} has no other datasets. To drop the whole cube: ",
+                    Remedy.on("drop", self.name),
+                    ". Nothing was removed.",
+                )
+            )
         with self.transaction() as changes:
             changes.drop(*datasets)
         return self._changed(changes.committed)

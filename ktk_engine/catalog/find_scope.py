@@ -14,6 +14,8 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.missing_folder import missing_folder
 from ktk_engine.types.did_you_mean import did_you_mean
 
+_DOCUMENT = ".by-dataset-metadata."
+
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
     """Find a cube by name or a plain table by uuid; `removed` includes those without datasets.
@@ -54,6 +56,19 @@ def present_states(store: ObjectStore) -> list[State]:
     return ask_all(store, lambda item: resolve(store, *item), present_scopes(store).items())
 
 
+def is_schema(store: ObjectStore, folder: str = "") -> bool:
+    """Whether a folder holds a document, or more than a lock and what a probe leaves."""
+    names = store.list_names(folder)
+    ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
+    return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)
+
+
+def schemas_below(store: ObjectStore) -> list[str]:
+    """The folders of a warehouse that are schemas, each a store of its own."""
+    folders = [name[:-1] for name in store.list_names() if name.endswith("/")]
+    return [name for name in folders if name != ".ktk" and is_schema(store, name)]
+
+
 def _candidates(store: ObjectStore, name: str) -> list[State]:
     try:
         scopes = dict.fromkeys((cube_scope(name), scope_of(name)))
@@ -83,10 +98,16 @@ def _not_found(store: ObjectStore, name: str) -> Message | str:
         )
     names = sorted({state.scope.name for state in states if state.datasets})
     if not names:
-        reason = missing_folder(store) or "It is empty."
+        reason = missing_folder(store) or _stores_below(store) or "It is empty."
         return f"{store.url} has no cube or table {name}. {reason}"
     hint = did_you_mean(name, names, "{}")
     return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."
+
+
+def _stores_below(store: ObjectStore) -> str:
+    """Name the stores in a store's folders, as each schema of a dbt project is one."""
+    found = [f"{store.url}/{name}" for name in schemas_below(store)]
+    return f"Its folders are stores: open {' or '.join(found[:5])}." if found else ""
 
 
 def _other_relation(store: ObjectStore, name: str) -> Message | str:
@@ -96,12 +117,13 @@ def _other_relation(store: ObjectStore, name: str) -> Message | str:
     except InvalidKeyError:
         return ""  # an invalid name
     if view is None:
-        found = next((r for r in list_relations(store) if r.name == name and r.uuid), None)
-        if found is None or not is_in_cube(found.uuid):
+        uuids = [r.uuid for r in list_relations(store) if r.name == name and is_in_cube(r.uuid)]
+        if not uuids:
             return ""
-        cube, dataset = split_uuid(found.uuid)
-        what = "a dataset" if dataset == name else f"the dataset {dataset}"
-        return f"{name} is {what} of cube {cube}: give the cube's name, {cube}."
+        datasets = {split_uuid(uuid)[1] for uuid in uuids}
+        cubes = " or ".join(split_uuid(uuid)[0] for uuid in uuids)
+        what = "a dataset" if datasets == {name} else f"the dataset {' or '.join(sorted(datasets))}"
+        return f"{name} is {what} of cube {cubes}: give the cube's name, {cubes}."
     if view.kind == "cube":
         return f"{name} is a view of cube {view.cube}: give the cube's name, {view.cube}."
     return Message(

@@ -17,6 +17,7 @@ from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
 from ktk_engine.write.check_write import check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
@@ -55,7 +56,8 @@ def build_cube(
     if specification.seed_dataset not in rows:
         raise ConfigurationError(
             f"Cube {name} needs its seed dataset, {specification.seed_dataset}, which says which "
-            f"cells exist. Given: {', '.join(rows) or 'nothing'}. Nothing was written."
+            f"cells exist. Given: {', '.join(rows) or 'nothing'}. {_named(rows)}Nothing was "
+            "written."
         )
     if known and not overwrite:
         raise ConsistencyError(
@@ -70,6 +72,12 @@ def build_cube(
     staging.transaction.chose(any_dataset)  # others would not fit a new cube
     indexes = specification.index_columns
     _write_new(staging, specification, rows, partition_on, metadata, indexes)
+
+
+def _named(rows: Mapping[str, object]) -> str:
+    """How to say which of the given datasets is the seed dataset."""
+    first = next(iter(rows), "")
+    return f"If it is one of these, name it: seed={first!r}. " if first else ""
 
 
 def extend_cube(
@@ -205,8 +213,12 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     seeds = [name for name in names if snapshots[name].is_seed]
     if seeds and left:
         raise ConsistencyError(
-            f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on: drop them with "
-            "it. Nothing was removed."
+            Message(
+                f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on. To drop the "
+                "whole cube: ",
+                Remedy.on("drop", state.scope.name),
+                ". Nothing was removed.",
+            )
         )
     if seeds:  # nothing may come to depend on it meanwhile
         staging.transaction.chose(any_dataset)

@@ -100,7 +100,12 @@ class EventWindow:
         if column is None:
             hint = did_you_mean(self.column, schema.names)
             raise ConfigurationError(
-                f"event_time is `{self.column}`, which is not a column of the table.{hint}"
+                Message(
+                    f"event_time is `{self.column}`, which is not a column of the table.{hint} If "
+                    "the new rows have it, ",
+                    Remedy("rebuild"),
+                    ".",
+                )
             )
         type_ = schema.field(column).type
         start, end = (self._bound(type_, instant) for instant in (self.start, self.end))

@@ -22,7 +22,6 @@ _ENV_VAR = re.compile(
     r"""\{\{\s*env_var\(\s*(['"])(?P<name>\w+)\1\s*"""
     r"""(?:,\s*(['"])(?P<default>.*?)\3\s*)?\)\s*\}\}"""
 )
-_DOCUMENT = ".by-dataset-metadata."
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -164,8 +163,10 @@ def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
 
 def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open a store; for a warehouse with exactly one schema, that schema."""
+    from ktk_engine.catalog.find_scope import is_schema
+
     store = _open(url, options)
-    stores = [store] if _is_schema(store) else _schemas_of(url, options)
+    stores = [store] if is_schema(store) else _schemas_of(url, options)
     if len(stores) > 1:
         names = (store.url.rpartition("/")[2] for store in stores)
         paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in names)
@@ -175,30 +176,24 @@ def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[Objec
 
 def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open a store if it is a schema, and all schemas in its folders; at least the store."""
+    from ktk_engine.catalog.find_scope import is_schema, schemas_below
+
     store = _open(url, options)
-    folders = [name[:-1] for name in store.list_names() if name.endswith("/")]
-    inner = [name for name in folders if name != ".ktk" and _is_schema(store, name)]
-    found = [_open(f"{url.rstrip('/')}/{name}", options) for name in inner]
-    return [store, *found] if _is_schema(store) or not found else found
+    found = [_open(f"{url.rstrip('/')}/{name}", options) for name in schemas_below(store)]
+    return [store, *found] if is_schema(store) or not found else found
 
 
 def _schemas_and_lost(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open all schemas, and folders next to them that have files of datasets alone."""
+    from ktk_engine.catalog.find_scope import is_schema
     from ktk_engine.maintain.check import has_lost_logs
 
     found, root = _schemas_of(url, options), _open(url, options)
-    if _is_schema(root):
+    if is_schema(root):
         return found
     folders = [name[:-1] for name in root.list_names() if name.endswith("/")]
     others = [_open(f"{url.rstrip('/')}/{name}", options) for name in folders if name != ".ktk"]
     return [*found, *(store for store in others if has_lost_logs(store))]
-
-
-def _is_schema(store: ObjectStore, folder: str = "") -> bool:
-    """Whether a folder has a document, or more of our files than a lock and what a probe leaves."""
-    names = store.list_names(folder)
-    ours = store.list_names(f"{folder}/.ktk".lstrip("/")) if ".ktk/" in names else []
-    return bool({*ours} - {"lock", "probe/"}) or any(_DOCUMENT in name for name in names)
 
 
 def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:

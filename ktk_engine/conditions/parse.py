@@ -66,6 +66,9 @@ _SUPPORTED = (
     "<=>, and, or, not"
 )
 
+# A date without quotes, as SQL reads it.
+_DAY = re.compile(r"(\d{4}) - (\d\d?) - (\d\d?)")
+
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
@@ -281,7 +284,9 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     if (found := scope.dialect.find(name, scope.types)) is not None:
         return found
     hint = did_you_mean_clause(name, scope.types)
-    if not hint and not node.this.quoted and node.arg_key == "expression":
+    if name == "None" and not node.this.quoted:
+        hint = "; for a missing value, use `is null`"
+    elif not hint and not node.this.quoted and node.arg_key == "expression":
         hint = f"; if it is text, it needs quotes: '{name}'"
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
 
@@ -292,6 +297,9 @@ def _literal(node: exp.Expression, scope: _Scope) -> Any:
         return one_value(node, scope.parameters)
     value = sql_value(node)
     if value is None:
+        if day := _DAY.fullmatch(node.sql(dialect="spark")):
+            text = "-".join(number.zfill(2) for number in day.groups())
+            raise ConditionError(f"`{day[0]}` is a subtraction; a date needs quotes: '{text}'")
         quote = isinstance(node, exp.Concat) and "'" in node.sql(dialect="spark")
         hint = r" (write a quote within a text as \')" if quote else ""
         _refuse(node, f"is not a literal{hint}")

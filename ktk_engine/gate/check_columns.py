@@ -62,7 +62,8 @@ def check_columns(
         return CheckedColumns(model, None, tuple(findings))
     configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
     policy, keeps_rows = target.on_schema_change, target.mode is not None
-    change = change_schema(committed, model, policy, configured, keeps_rows)
+    dataset = target.dataset if target.cube else ""
+    change = change_schema(committed, model, policy, configured, keeps_rows, dataset)
     findings += unless_found(change.findings, findings)
     return CheckedColumns(change.model, change.committed, tuple(findings), change.notes)
 
@@ -89,6 +90,7 @@ def change_schema(
     policy: OnSchemaChange,
     configured: Collection[str] = (),
     keeps_rows: bool = False,
+    dataset: str = "",
 ) -> SchemaChange:
     """Decide about the differences between a model and its dataset.
 
@@ -99,7 +101,7 @@ def change_schema(
     their values. If rows stay, their values do too, and `append_new_columns` accepts them as well:
     new rows have null, as in dbt.
     """
-    findings = compare_schemas(committed, model)
+    findings = compare_schemas(committed, model, dataset)
     unknown = [item.column for item in findings if item.rule == "unknown"]
     missing = [item.column for item in findings if item.rule == "missing"]
     accepted: set[str] = set()

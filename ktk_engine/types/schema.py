@@ -20,7 +20,14 @@ from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.suggestion import cast_of, cast_to, let_column_come, null_column, renamed
+from ktk_engine.types.suggestion import (
+    cast_of,
+    cast_to,
+    let_column_come,
+    let_column_go,
+    null_column,
+    renamed,
+)
 from ktk_engine.types.type_class import (
     MAX_NESTING,
     ColumnRole,
@@ -55,12 +62,12 @@ def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schem
     return pa.schema([pa.field(name, normalize(schema.field(name).type)) for name in order])
 
 
-def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
+def compare_schemas(committed: pa.Schema, model: pa.Schema, dataset: str = "") -> list[Finding]:
     """Find columns of another class, missing columns and unknown ones.
 
     Order, nullability and metadata do not matter (decision 16: by name). A column with only nulls
     is compatible with its absence, as in Kartothek. Findings come in the order of the committed
-    schema and then of the model's.
+    schema and then of the model's. `dataset` is the id of a cube's dataset, which fixes name.
     """
     findings = find_duplicates(model)
     given = {field.name: field.type for field in model}
@@ -73,10 +80,11 @@ def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
                     _class_finding(name, committed_type, given[name], found.path, found.reason)
                 )
         elif not pat.is_null(unwrap(committed_type)):
-            findings.append(_missing_finding(name, committed_type))
+            findings.append(_missing_finding(name, committed_type, dataset))
     for name, model_type in given.items():
         if name not in known and not pat.is_null(unwrap(model_type)):
-            findings.append(_unknown_finding(name, model_type, set(known) - set(given)))
+            rest = set(known) - set(given)
+            findings.append(_unknown_finding(name, model_type, rest, dataset))
     return findings
 
 
@@ -257,16 +265,18 @@ def _class_finding(
     return Finding(name, committed, model, where + reason, fix, "class")
 
 
-def _missing_finding(name: str, committed: pa.DataType) -> Finding:
+def _missing_finding(name: str, committed: pa.DataType, dataset: str) -> Finding:
     """A column that is missing in the rows."""
     fix: list[object] = [Remedy("add_column")]
     if class_problem(committed) is None:
         fix += [", or ", null_column(name, committed)]
-    fix += [", or ", Remedy("let_column_go", column=name)]
+    fix += [", or ", let_column_go(name, dataset)]
     return Finding(name, committed, None, Remedy("missing"), Message(*fix), "missing")
 
 
-def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str]) -> Finding:
+def _unknown_finding(
+    name: str, model: pa.DataType, candidates: Collection[str], dataset: str
+) -> Finding:
     """A column that is unknown to the dataset."""
     problem = class_problem(model)
     if problem is not None:
@@ -278,7 +288,7 @@ def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str])
     else:
         reason = "unknown to the dataset"
         fix = Message("remove it")
-    fix = Message(fix, ", or ", let_column_come(name, model))
+    fix = Message(fix, ", or ", let_column_come(name, model, dataset))
     return Finding(name, None, model, reason, fix, "unknown")
 
 

@@ -53,9 +53,19 @@ def null_column(column: str, committed: pa.DataType) -> Remedy:
     return Remedy("null_column", sql=sql, arrow=arrow)
 
 
-def let_column_come(column: str, given: pa.DataType) -> Remedy:
-    """Say how to add an unknown column to a dataset."""
-    return Remedy("let_column_come", column=column, arrow=_arrow_type(given))
+def let_column_come(column: str, given: pa.DataType, dataset: str) -> Remedy:
+    """Say how to add an unknown column to a dataset; of a cube, with its id."""
+    of, arrow = _first_argument(dataset), _arrow_type(given)
+    return Remedy("let_column_come", column=column, of=of, arrow=arrow)
+
+
+def let_column_go(column: str, dataset: str) -> Remedy:
+    """Say how to drop a column from a dataset; of a cube, with its id."""
+    return Remedy("let_column_go", column=column, of=_first_argument(dataset))
+
+
+def _first_argument(dataset: str) -> str:
+    return f"{dataset!r}, " if dataset else ""
 
 
 def _arrow_cast(column: str, model: pa.DataType, target: pa.DataType) -> str:

@@ -7,7 +7,10 @@ from collections.abc import Collection
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.view import ViewDocument, named_by_cube_comment
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.cube.discovery import find_seed
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.warehouse.actor import Actor
@@ -52,6 +55,15 @@ def create_cube(
         external={split_uuid(item.uuid)[1]: place for place, item in found if place},
         **kept_by_view(store, name, actor),
     )
+    seed = find_seed(prefix, resolve(store, cube_scope(prefix)).snapshots_by_id())
+    if seed and seed not in view.datasets and not view.external:
+        raise ConfigurationError(
+            Message(
+                f"Cube {schema}.{name}: cube {prefix} has the seed dataset {seed}, which is not "
+                "listed. It says which rows exist. ",
+                Remedy("list_seed"),
+            )
+        )
     # Raises if there is no seed dataset among them.
     load_cube(relations.cube_state(schema, view), view.datasets)
     replace_view(store, view, actor)

@@ -258,6 +258,32 @@ def test_a_renamed_model_keeps_its_dataset_as_the_message_says(project, dbt, old
     assert state.version == 4
 
 
+@pytest.mark.parametrize("renamed", ["flights", "weather"])
+def test_a_column_of_two_datasets_gets_another_name_as_the_message_says(project, dbt, renamed):
+    """The dataset that is stored already is rebuilt with the other one, if its column changes."""
+    twice = {**MODELS, "weather": WEATHER.replace("as wind", "as delay")}
+    del twice["late"]
+    project.models(twice)
+    code, text = dbt("run", "-s", "flights", "weather")
+    assert code == 1
+    assert "rename it in weather; if delay moved from flights, or gets another name" in text
+    project.models({**twice, renamed: twice[renamed].replace("delay", "other")})
+    command = re.search(r"in one run: dbt (run --full-refresh -s \w+ \w+)", text)[1]
+    assert renamed == "weather" or dbt(*command.split())[0] == 0
+    assert dbt("build")[0] == 0
+
+
+def test_a_cube_lists_its_seed_dataset_as_the_message_says(project, dbt):
+    project.models({**MODELS, "nyc": CUBE.replace("ref('flights'), ", "")})
+    assert dbt("run", "-s", "flights", "weather")[0] == 0
+    code, text = dbt("run", "-s", "nyc")
+    assert code == 1
+    assert "has the seed dataset flights, which is not listed." in text
+    assert "Add the model that builds it to cube_of(...)." in text
+    project.models(MODELS)
+    assert dbt("run", "-s", "nyc")[0] == 0
+
+
 def test_a_cancelled_run(project):
     rows = "range(10000000) a cross join range(99999) b where hash(a.id, b.id) = 1"
     project.models({"flights": f"{FLIGHTS} union all select a.id, 1, 1D from {rows}"})

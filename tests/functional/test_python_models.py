@@ -368,6 +368,7 @@ BODIES = {
     "lazy": 'return dbt.ref("base").select(__import__("pyspark").sql.functions.udf('
     'lambda x: helper({}), "bigint")("id").alias("x"))',
     "unknown_ref": 'return getattr(dbt, "ref")("elsewhere")',
+    "unknown_source": 'return dbt.source("raw", "gone")',
     "nothing": "return None",
     "index": 'return dbt.ref("base").toPandas().set_index("id")',
     "mixed": 'return __import__("pandas").DataFrame({"x": [1, "a"]})',
@@ -380,7 +381,8 @@ class TestFailures:
     @pytest.fixture(scope="class")
     def models(self):
         bodies = {f"{name}.py": RAISES.replace("{body}", text) for name, text in BODIES.items()}
-        return {"base.sql": BASE, **bodies}
+        sources = "sources: [{name: raw, schema: '{{ target.schema }}', tables: [{name: gone}]}]"
+        return {"base.sql": BASE, "sources.yml": sources, **bodies}
 
     @pytest.fixture(scope="class")
     def captured(self, project):
@@ -403,6 +405,7 @@ class TestFailures:
             ("column_in_text", ['models/column_in_text.py", line 11', "UNRESOLVED_COLUMN"]),
             ("lazy", ['models/lazy.py", line 6, in helper', "KeyError: 'nope'"]),
             ("unknown_ref", ['models/unknown_ref.py", line 11, in model', "elsewhere"]),
+            ("unknown_source", ["If it is the source raw.gone: dbt does not build it. Load it"]),
             ("nothing", ["returned NoneType", "pandas DataFrame or an Arrow table"]),
             ("index", ["has id in its index", "reset_index()"]),
             ("mixed", ["column x"]),

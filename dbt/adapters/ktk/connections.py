@@ -284,6 +284,10 @@ class KtkConnectionManager(SparkConnectionManager):
         """The calling thread's current work: a node's unique id, or dbt's name for other work."""
         return self._working_on().name
 
+    def missing_hint(self) -> str:
+        """What to do about a missing relation that the calling thread's node reads."""
+        return _hint_of(self._working_on().node)
+
     def _working_on(self) -> _Node:
         return self._nodes.get(threading.current_thread()) or _Node("dbt", None, monotonic())
 

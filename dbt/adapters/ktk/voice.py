@@ -113,15 +113,17 @@ DBT: Voice = {
     "name, keep that with config(dataset='{owner}'); if its rows may go, drop it with "
     + _operation("drop", cube="{name}", dataset="{owner}")
     + "; otherwise rename {column} in {dataset}",
-    "move_column": "if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
-    "--full-refresh -s {select}; otherwise rename it in one of them",
+    "move_column": "rename it in {dataset}; if {column} moved from {owner}, or gets another name "
+    "there, build both in one run: dbt run --full-refresh -s {select}",
     "move_column_from_elsewhere": "if {column} moved from {owner} to {dataset}, let this run build "
     "{owner} as well (add {select} to --select); otherwise rename it in one of them",
     "whole_cube": "Build it first: dbt build --select +{select} builds all models of the cube.",
+    "list_seed": "Add the model that builds it to cube_of(...).",
     "one_cube": "Give all models the same `cube`.",
-    "in_cube": "Models in cube_of(...) must be materialized cube_seed or cube_enrichment, and "
-    "sources must be datasets of the same schema (`ktk_dataset`). Datasets of another schema are "
-    "read where dbt defers to it (`--defer --state`), or after `dbt clone`.",
+    "in_cube": "Models in cube_of(...) must be materialized cube_seed or cube_enrichment and have "
+    "the same `schema` as the cube, and sources must be datasets of that schema (`ktk_dataset`). "
+    "Datasets of another schema are read where dbt defers to it (`--defer --state`), or after "
+    "`dbt clone`.",
     "cube_body": "The body of a model that is materialized cube must be: "
     "{{{{ cube_of(ref('...'), ref('...')) }}}}",
     "seed_of_test": "Give the test the model that builds it: seed: ref('{seed}')",

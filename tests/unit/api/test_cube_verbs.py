@@ -342,6 +342,10 @@ def test_drop(cube):
         cube.drop("flights")
     with pytest.raises(DatasetNotFoundError, match="no dataset x"):
         cube.drop("planes", "x")
+    for every in (["flights"], ["flights", "planes"]):
+        with pytest.raises(ConsistencyError, match=r"whole cube: (store\.drop\('nyc'\))\."):
+            cube.drop(*every)
+    assert cube.at().version == cube.version
     assert cube.drop("planes").datasets == ["flights"]
 
 

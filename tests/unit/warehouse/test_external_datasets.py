@@ -144,3 +144,17 @@ def test_versions_of_several_stores_are_refused(warehouse):
     relations = NamedRelations(KnownStores(warehouse.find_schema, warehouse.trust))
     with pytest.raises(QueryError, match="Ask for a time"):
         relations.cube("dev", "c", Moment(version=1))
+
+
+def test_a_cube_without_its_seed_dataset_says_which_one_to_list(warehouse):
+    """To build it first would not help: it exists, and the list lacks it."""
+    relations = Relations(warehouse)
+    with pytest.raises(ConfigurationError, match=r"has the seed dataset (cs), which is not listed"):
+        create_cube(relations, "prod", "c", cube_comment([("prod", "ce")]), ACTOR)
+    view = create_cube(
+        relations, "prod", "c", cube_comment([("prod", "ce"), ("prod", "cs")]), ACTOR
+    )
+    assert set(view.datasets) == {"ce", "cs"}
+    build(warehouse.find_schema("dev"), ROWS, replace(EXTRA, cube="d"))
+    with pytest.raises(ConsistencyError, match="Cube d has no seed dataset yet"):
+        create_cube(relations, "dev", "d", cube_comment([("dev", "ce")]), ACTOR)

@@ -45,14 +45,17 @@ class _Code:
         for text, name in ((self.own, str(self.file)), (self.dbts, _DBTS_PART)):
             exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
 
-    def failure(self, model: str, error: Exception) -> DbtRuntimeError:
-        """Show an error with the lines of the user's file; the log has the whole stack."""
+    def failure(self, model: str, error: Exception, hint: str) -> DbtRuntimeError:
+        """Show an error with the lines of the user's file; the log has the whole stack.
+
+        `hint` says what to do about a missing relation.
+        """
         frames = traceback.StackSummary.from_list(
             traceback.FrameSummary(self.path, frame.lineno, frame.name, line=frame.line)
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename == str(self.file)
         )
-        what = spark_message(error) or "".join(traceback.format_exception_only(error))
+        what = spark_message(error, hint) or "".join(traceback.format_exception_only(error))
         return DbtRuntimeError(
             f"Python model {model} failed:\n{''.join(frames.format())}{what.rstrip()}"
         )
@@ -136,7 +139,8 @@ class PythonModels(Materializations):
             result = module.__dict__["model"](dbt, session)
         except Exception as error:
             _LOGGER.debug(traceback.format_exc())
-            raise code.failure(str(model["name"]), error) from error
+            hint = self.connections.missing_hint()
+            raise code.failure(str(model["name"]), error, hint) from error
         with translated():
             return returned_rows(result)
 
