@@ -42,7 +42,7 @@ class Source(Generic[T]):
         def read() -> tuple[T, Reads]:
             with session.noting_reads() as noted:
                 computed = compute()
-            return computed, noted.reads
+            return computed, Reads(tuple(noted))
 
         return cls(read, True)
 

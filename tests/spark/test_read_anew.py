@@ -229,7 +229,7 @@ def test_frames_that_read_the_table(spark, sql, store, ready, meanwhile):
         lambda source: replace_where(scanner, source, TABLE, Predicates(["b = 0"])),
     ):
         with pytest.raises(CommitConflictError, match="cannot be computed again here"):
-            change(Source.given(frame, noted.reads))
+            change(Source.given(frame, Reads(tuple(noted))))
     assert content(sql) == {(1, 10), (2, 20), (3, 30), (4, 0), (5, 1)}
     merge(scanner, frame, TABLE, by)  # what is given without a word of what it has read
 

@@ -5,8 +5,8 @@ See docs/design/files-and-commits.md, Computed again means read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 
 from ktk_engine.errors import CommitConflictError, KtkError
 from ktk_engine.log.state import State, resolve
@@ -92,8 +92,6 @@ class Reads:
     looked_at: tuple[Read | Choice, ...] = ()
     # Store, uuid and version of what the statement itself has committed since.
     written: frozenset[tuple[str, str, int]] = frozenset()
-    texts: Mapping[str, str] = field(default_factory=dict)  # of views and cubes, by name
-    unknown: Mapping[str, str] = field(default_factory=dict)  # what has no versions, with its place
 
     def __bool__(self) -> bool:
         """Whether anything was read that others may change."""
@@ -139,33 +137,6 @@ NOTHING_READ = Reads()
 
 def _is_fixed(item: Read | Choice) -> bool:
     return isinstance(item, Read) and bool(item.moment)
-
-
-@dataclass
-class NotedReads:
-    """Collects what statements read."""
-
-    datasets: list[Read] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)  # see `Reads`
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    def note(self, state: State, uuid: str, moment: str = "") -> None:
-        """Note a dataset at a version of its scope, once."""
-        known = {(item.uuid, item.moment) for item in self.datasets if item.state is state}
-        if (uuid, moment) not in known:
-            self.datasets.append(Read(state, uuid, moment=moment))
-
-    def add(self, other: NotedReads) -> None:
-        """Note what another one has collected."""
-        self.datasets += other.datasets
-        self.texts |= other.texts
-        self.unknown |= other.unknown
-
-    @property
-    def reads(self) -> Reads:
-        """What was collected until now."""
-        texts, unknown = dict(self.texts), dict(self.unknown)
-        return Reads(tuple(self.datasets), texts=texts, unknown=unknown)
 
 
 def joined_reads(reads: Iterable[Reads]) -> Reads:

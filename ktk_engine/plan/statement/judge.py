@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ktk_engine.errors import KtkError, VersionGoneError
-from ktk_engine.log.change.reads import Read
+from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.computed import (
     Computed,
     DatasetVersion,
@@ -66,32 +66,45 @@ def why_computed_again(
 
 def _changed_read(note: Computed, own: State, statement: Trace, plans: bool) -> str:
     """The first change of what is read that matters; empty if there is none."""
-    reads = [item for item in statement.reads().looked_at if isinstance(item, Read)]
-    if versions_read(own.store, [statement.reads()]) == note.read:
+    now = versions_read(own.store, [statement.reads()])
+    if now == note.read:
         return ""
-    if _have_same_rows(note.read, reads, own):
-        return ""
-    then = statement.relations.earlier(_versions(note.read, own))
-    if not plans:
-        return "what it reads changed"
+    changed = _other_rows(note.read, statement.reads(), own)
+    # A version that the statement names is not compared: it is the same, or it is another one.
+    if not changed or not plans or _at_moments(now) != _at_moments(note.read):
+        return changed
     try:
-        return change_that_matters(statement, then)
+        return change_that_matters(statement, statement.relations.earlier(_versions(note.read, own)))
     except KtkError as error:
-        return f"what it reads changed: {error.message}"
+        return f"{changed}: {error.message}"
 
 
-def _have_same_rows(noted: Iterable[DatasetVersion], reads: Sequence[Read], own: State) -> bool:
-    """Whether each dataset that is read had its last change of rows before it was noted."""
-    known: dict[tuple[str, str], DatasetVersion] = {}
+def _at_moments(read: Iterable[DatasetVersion]) -> list[DatasetVersion]:
+    return [item for item in read if item.moment]
+
+
+def _other_rows(noted: Iterable[DatasetVersion], reads: Reads, own: State) -> str:
+    """The first dataset that has had a change of rows since it was noted; empty if none has."""
+    known: dict[tuple[str, str, str], DatasetVersion] = {}
     for item in noted:
-        if item.document or known.setdefault(item.key, item) != item:
-            return False  # of another program, or read at two versions
-    found = {(relative_store(own.store.url, item.state.store.url), item.uuid) for item in reads}
-    return found == known.keys() and all(
-        changed_since(item.state, item.uuid, before.version, before.commit) is None
-        for item in reads
-        for before in (known[relative_store(own.store.url, item.state.store.url), item.uuid],)
-    )
+        if known.setdefault((*item.key, item.moment), item) != item:
+            return f"{item.uuid} was read at two versions"
+    found = {
+        (relative_store(own.store.url, item.state.store.url), item.uuid, item.moment): item
+        for item in reads.looked_at
+        if isinstance(item, Read)
+    }
+    if other := sorted(found.keys() ^ known.keys()):
+        return f"it reads {other[0][1]}" if other[0] in found else f"{other[0][1]} is gone"
+    for key, item in found.items():
+        before, after = known[key], item.state.dataset(item.uuid)
+        if before.document or after.foreign:
+            if before.document != after.foreign:
+                return f"{item.uuid} was changed by another program"
+        elif changed_since(item.state, item.uuid, before.version, before.commit) is not None:
+            version = after.entry.version if after.entry else 0
+            return f"{item.uuid} changed, version {before.version} -> {version}"
+    return ""
 
 
 def _versions(noted: Sequence[DatasetVersion], own: State) -> Callable[[State], State]:
@@ -99,7 +112,10 @@ def _versions(noted: Sequence[DatasetVersion], own: State) -> Callable[[State], 
 
     def version_of(state: State) -> State:
         place = relative_store(own.store.url, state.store.url)
-        read = [item for item in noted if (item.store, item.scope) == (place, state.scope)]
+        found = [item for item in noted if (item.store, item.scope) == (place, state.scope)]
+        read = [item for item in found if not item.moment]
+        if found and not read:
+            return state  # each place of the statement names its version
         if not read or any(item.document for item in read):
             raise VersionGoneError(f"{state.scope} was not read before, or not from its log.")
         then = state_at(state, max(item.version for item in read))

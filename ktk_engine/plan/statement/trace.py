@@ -53,13 +53,14 @@ class Place:
         """The datasets that may be read here, each at its version."""
         if self.relation.kind == "dataset":
             uuid = self.relation.uuid
-            yield Read(relations.state(self.schema, scope_of(uuid), self.moment), uuid)
+            state = relations.state(self.schema, scope_of(uuid), self.moment)
+            yield Read(state, uuid, moment=str(self.moment or ""))
             return
         view = relations.view(self.schema, self.relation.name)
         state = relations.cube_state(self.schema, view, self.moment)
         named = [state.scope.uuid_of(name) for name in view.datasets]
         for uuid in filter(state.datasets.__contains__, named or state.datasets):
-            yield Read(state.holding(uuid), uuid)
+            yield Read(state.holding(uuid), uuid, moment=str(self.moment or ""))
 
 
 @dataclass
@@ -96,12 +97,10 @@ class Trace:
         return Reads(tuple(found))
 
     def work(self) -> Mapping[str, str]:
-        """Digests of the statement, of the views and cubes through which it reads, and of files."""
-        found = {
-            "SQL": self.statement.sql,
-            "views": repr(sorted(self.texts.items())),
-            "files": repr(sorted(self.files.items())),
-        }
+        """Digests of the statement, of each view and cube that it reads through, and of files."""
+        found = {"SQL": self.statement.sql}
+        found |= {f"view {name}": text for name, text in self.texts.items()}
+        found |= {f"files {address}": text for address, text in self.files.items()}
         return {name: _digest(text) for name, text in found.items()}
 
     def _are_files(self, parts: Name) -> bool:

@@ -20,7 +20,7 @@ from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.errors import ConfigurationError, QueryError
-from ktk_engine.log.change.reads import NotedReads
+from ktk_engine.log.change.reads import Read
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -72,7 +72,7 @@ class SqlSession:
     # defines functions of the owner that a statement calls
     define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     trust: Trust = field(default_factory=Trust)  # see `KnownStores`
-    _reads: NotedReads | None = None
+    _reads: list[Read] | None = None
     # Spark keeps the text of these, and parses it again at each use.
     _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
@@ -112,20 +112,20 @@ class SqlSession:
             return self.spark_sql(marking.bind(statement)).schema
 
     @contextmanager
-    def noting_reads(self) -> Iterator[NotedReads]:
-        """Note what the statements of a block read, itself or through views and cubes.
+    def noting_reads(self) -> Iterator[list[Read]]:
+        """Note the datasets that the statements of a block read.
 
-        It is complete after the block. Plain files and Spark's own tables, which have no versions,
-        are among what is unknown.
+        The list is complete after the block, with datasets of views and cubes. Plain files and
+        Spark's own tables are missing, because they have no versions.
         """
-        noted = NotedReads()
+        noted: list[Read] = []
         outer, self._reads = self._reads, noted
         try:
             yield noted
         finally:
             self._reads = outer
             if outer is not None:
-                outer.add(noted)
+                outer += noted
 
     @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
@@ -137,21 +137,11 @@ class SqlSession:
             raise
 
     def note_read(self, state: State, uuids: Iterable[str], moment: Moment | None = None) -> None:
-        """Note datasets that a statement reads; see `noting_reads`."""
+        """Note what a statement reads; see `noting_reads`."""
         if self._reads is not None:
-            for uuid in uuids:
-                self._reads.note(state, uuid, str(moment) if moment else "")
-
-    def note_text(self, name: str, text: str) -> None:
-        """Note the text of a view or cube that a statement reads."""
-        if self._reads is not None:
-            self._reads.texts[name] = text
-
-    def note_unknown(self, statement: Statement, reference: Reference) -> None:
-        """Note a relation without versions, and the line of the statement that names it."""
-        if self._reads is not None:
-            line = statement.sql.count("\n", 0, reference.start) + 1
-            self._reads.unknown.setdefault(_people_say(reference), f"line {line}")
+            said = str(moment or "")
+            known = {(item.uuid, item.moment) for item in self._reads if item.state is state}
+            self._reads += [Read(state, it, moment=said) for it in uuids if (it, said) not in known]
 
     def temporary_view(self, parts: Name) -> Statement | None:
         """Give the statement that created a temporary view; None for all other names."""
@@ -308,7 +298,6 @@ class _Binding:
         for number, reference in enumerate(statement.references):
             address = _files(reference)
             if address is not None:
-                self.owner.note_unknown(statement, reference)
                 names[reference] = self._register_files(reference, address, (*path, number))
                 continue
             found = self.find(reference, within)
@@ -322,7 +311,6 @@ class _Binding:
                         f"A view in {within} reads `{reference.parts}`, which is only a temporary "
                         "view of this session, and no view reads those. Nothing was computed."
                     )
-                self.owner.note_unknown(statement, reference)
                 self._renew(reference)
         return names
 
@@ -425,8 +413,6 @@ class _Binding:
         view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
             cube = self.relations.cube(schema, relation.name, moment)
-            said = (view.cube, view.datasets, sorted(view.elsewhere.items()))
-            self.owner.note_text(f"{schema}.{relation.name}", repr(said))
             state = self.relations.cube_state(schema, view, moment)
             wanted = [state.scope.uuid_of(name) for name in view.datasets] or [*state.datasets]
             for uuid in wanted:
@@ -439,7 +425,6 @@ class _Binding:
                 "after the tables and cubes that it reads."
             )
         query = self.relations.query(schema, relation.name)
-        self.owner.note_text(f"{schema}.{relation.name}", view.sql)
         names = self.names(query, schema, path, reader)
         if self._texts is not None:
             return self._texts.view(rename(query.sql, names))

@@ -12,6 +12,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.format import checksummed_json, own_format  # deep: what later versions write
+from ktk_engine.format.own_format import FORMAT  # deep: what later versions write
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.computed import (
     CHANGES_ROWS,
@@ -97,7 +98,7 @@ def _changed(**changes):
         lambda data: b"",
         lambda data: data[:-10],
         lambda data: data.replace(b"today", b"later"),
-        lambda data: data.replace(b'"format": 7', b'"format": 8'),
+        lambda data: data.replace(b'"format": %d' % FORMAT, b'"format": %d' % (FORMAT + 1)),
         lambda data: b"[]",
         lambda data: b"\xff",
         _changed(version="3"),

@@ -15,6 +15,7 @@ from tests.support.queries import read_rows
 
 TABLE = WriteRequest("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
+OTHER = pa.table({"P": ["c"], "v": [2]})
 APPEND = "append"
 
 
@@ -39,7 +40,7 @@ def test_two_that_make_the_same_dataset(store):
     ("meanwhile", "rows"),
     [
         (lambda face: face.write_table("t", ROWS, "append"), 4),
-        (lambda face: face.write_table("t", ROWS.slice(1), "merge", key=["v"]), 2),
+        (lambda face: face.write_table("t", OTHER, "merge", key=["v"]), 2),
         (lambda face: face.table("t").delete("v = 1 or P = 'b'"), 0),
     ],
 )

@@ -20,6 +20,7 @@ from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.response import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
+from ktk_engine.log.change.reads import Reads
 from ktk_engine.write.retry import Source
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class PythonModels(Materializations):
         with self.connections.sessions.current().noting_reads() as noted:
             rows = self._run(model, code, relation, module)
         self.connections.sessions.check()
-        return Source.given(rows, noted.reads)
+        return Source.given(rows, Reads(tuple(noted)))
 
     def _run(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
