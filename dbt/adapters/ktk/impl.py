@@ -54,6 +54,7 @@ class KtkConfig(SparkConfig):
     auto_compact: bool | int | None = None
     tblproperties: dict[str, Any] | None = field(default=None, metadata=MergeBehavior.Update.meta())
     query_timeout: float | None = None
+    skip_unchanged: Any = None
 
 
 class KtkAdapter(

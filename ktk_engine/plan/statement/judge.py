@@ -28,7 +28,7 @@ def why_computed_again(
     own: State,
     uuid: str,
     work: Mapping[str, str],
-    statement: Trace,
+    statement: Trace | None,
     *,
     continues: bool = False,
     plans: bool = True,
@@ -40,7 +40,7 @@ def why_computed_again(
         own: the newest version of the dataset's scope.
         uuid: of the dataset.
         work: what would decide about the rows now; see `Computed.work`.
-        statement: what computes it, traced at the newest versions.
+        statement: what computes it, traced at the newest versions; None if it reads nothing.
         continues: whether a run may add to the rows that are there. The rows then stay as they are
             only if the last run has stored none.
         plans: whether versions of what is read are compared by what the statement needs of them,
@@ -57,10 +57,12 @@ def why_computed_again(
     if note.unknown:
         what, where = next(iter(note.unknown.items()))
         return f"{what} ({where})" if where else what
-    if statement.unknown:
+    if statement is not None and statement.unknown:
         return str(statement.unknown[0])
     if continues and not note.unchanged:
         return "its last run stored rows, and may have more to add"
+    if statement is None:
+        return "what it reads is not known" if note.read else ""
     return _changed_read(note, own, statement, plans)
 
 
@@ -74,7 +76,9 @@ def _changed_read(note: Computed, own: State, statement: Trace, plans: bool) -> 
     if not changed or not plans or _at_moments(now) != _at_moments(note.read):
         return changed
     try:
-        return change_that_matters(statement, statement.relations.earlier(_versions(note.read, own)))
+        return change_that_matters(
+            statement, statement.relations.earlier(_versions(note.read, own))
+        )
     except KtkError as error:
         return f"{changed}: {error.message}"
 

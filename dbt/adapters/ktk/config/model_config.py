@@ -22,6 +22,7 @@ from dbt.adapters.ktk.config.incremental import (
 from dbt.adapters.ktk.config.layout import index_columns, layout_keys, partition_columns
 from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
+from dbt.adapters.ktk.config.skip_unchanged import KEY, skip_unchanged_of
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
@@ -40,7 +41,7 @@ _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on", "inde
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
-    *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
+    *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish", KEY),
     *MERGE_KEYS,
 )
 # Keys of dbt that decide on rows. dbt has many keys, so only near misses are refused.
@@ -161,6 +162,10 @@ def parse_model_config(
     reader = replace(reader, config=own_words.config)
     if problem := seconds_problem(reader.config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
+    try:
+        skip_unchanged_of(config)
+    except ValueError as error:
+        raise reader.refuse(KEY, str(error)) from error
     contract = reader.contract()
     is_read = contract or materialized in _STORED
     declared, no_types = reader.declared() if is_read else ({}, {})

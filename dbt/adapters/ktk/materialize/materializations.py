@@ -21,16 +21,10 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.ktk.config.constraints import check_lengths
 from dbt.adapters.ktk.config.foreign_configs import hints, without_key
 from dbt.adapters.ktk.config.incremental import STRATEGIES
-from dbt.adapters.ktk.config.model_config import (
-    DatasetConfig,
-    ModelConfig,
-    config_of_node,
-    with_fitting_types,
-)
+from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, with_fitting_types
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.materialize.computed_from import Work, note_computed
-from dbt.adapters.ktk.materialize.cube_of_run import CubeOfRun
+from dbt.adapters.ktk.materialize.computed_from import note_computed
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
@@ -41,6 +35,7 @@ from dbt.adapters.ktk.materialize.seed_file import (
     seed_ragged,
     seed_types,
 )
+from dbt.adapters.ktk.materialize.unchanged import Unchanged
 from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
@@ -71,7 +66,7 @@ _LOGGER = AdapterLogger("ktk")
 _C = TypeVar("_C", bound=DatasetConfig)
 
 
-class Materializations(CubeOfRun):
+class Materializations(Unchanged):
     """Writes the rows of models, seeds and stored test failures."""
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
@@ -225,6 +220,8 @@ class Materializations(CubeOfRun):
             store = self.connections.warehouse.create_schema(schema)
             claim = actor.dataset(config.target)
             replaced = self._replaced(store, claim, config)
+            work = self._work(model, code, full_refresh)
+            before = resolve(store, config.target.scope).datasets.get(config.target.uuid)
             noted: list[Reads] = []
             source = rows().noting(noted.append)
             if config.declared or config.no_types:
@@ -239,9 +236,9 @@ class Materializations(CubeOfRun):
                     lambda: self.connections.sessions.current().scanner(store),
                     model.get("batch"),
                 )
-                parameters = self.config.credentials.server_side_parameters
-                work = Work(model, code, full_refresh, self.connections.sessions, parameters)
-                note_computed(store, config.target, outcome, noted[-1], work)
+                entry = before.entry if before else None
+                note_computed(store, config.target, outcome, noted[-1:], work, entry)
+                self._check_expected(model, config.target.uuid, outcome)
                 self._taken_out.update(
                     (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )
@@ -302,20 +299,22 @@ class Materializations(CubeOfRun):
         Returns:
             `response` for the log and run_results, `preview` for `dbt seed --show`.
         """
+        from dbt_common.clients.agate_helper import empty_table
+
         path = Path(model["root_path"]) / model["original_file_path"]
         name, config = str(model["name"]), model["config"]
         types, delimiter = seed_types(name, config), seed_delimiter(name, config)
         quoted, ragged = bool(config.get("quote_columns")), seed_ragged(name, config)
+        content = b"" if empty else path.read_bytes()
+        unchanged = self.unchanged(model, relation, content, full_refresh)
+        if unchanged is not None and not getattr(self.config.args, "show", False):
+            return {"response": unchanged, "preview": empty_table()}
         with translated():
             table = read_seed(path, delimiter, types, quoted, ragged, _LOGGER.warning)
             check_lengths(name, config.get("column_types") or {}, table)
         table = table.slice(0, 0) if empty else table
-        response = self._write(
-            model,
-            relation,
-            lambda: Source.given(table),
-            full_refresh,
-            b"" if empty else path.read_bytes(),
+        response = unchanged or self._write(
+            model, relation, lambda: Source.given(table), full_refresh, content
         )
         return {"response": response, "preview": preview(table)}
 
@@ -468,22 +467,6 @@ class Materializations(CubeOfRun):
         except LocalEngineError as reason:
             _LOGGER.debug(f"Spark answers: {reason}")
             return sessions.current().sql(sql)
-
-    def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
-        found = config_of_node(model)
-        if not isinstance(found, DatasetConfig):
-            return found
-        owner = self._owner(str(model["unique_id"]))
-        return replace(found, target=replace(found.target, owner=owner))
-
-    def _dataset_config_of(self, model: Mapping[str, Any]) -> DatasetConfig:
-        """The configuration of a model whose materialization writes a dataset."""
-        config = self._config_of(model)
-        if isinstance(config, DatasetConfig):
-            return config
-        raise DbtConfigError(  # a project's own materialization may call the adapter
-            f"Model {config.model}: materialized {config.materialized} stores no rows."
-        )
 
     @property
     def _target_folder(self) -> Path | None:

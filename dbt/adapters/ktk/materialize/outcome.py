@@ -19,14 +19,21 @@ class Outcome:
     leaving: tuple[str, ...] = ()  # ids of the datasets that it removed from the cube
     version: int = 0  # the version that has the rows; 0 if nothing was committed
     commit: str = ""  # that made it
+    unchanged: bool = False  # whether it stored nothing, since all was there
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Outcome:
         """Describe a write; None if there was nothing to write."""
         if result is None:
-            return cls("nothing changed", RowChanges())
-        said = result.message.said(DBT)
-        return cls(said, result.changes, result.leaving, result.version, result.commit)
+            return cls("nothing changed", RowChanges(), unchanged=True)
+        return cls(
+            result.message.said(DBT),
+            result.changes,
+            result.leaving,
+            result.version,
+            result.commit,
+            result.unchanged,
+        )
 
     def remarked(self, notes: Iterable[str]) -> Outcome:
         """The outcome with more clauses in its message."""

@@ -18,11 +18,18 @@ class KtkResponse(AdapterResponse):
     rows_inserted: int | None = None
     rows_updated: int | None = None  # replaced by a merge
     rows_deleted: int | None = None
+    unchanged: bool | None = None  # whether it was not run, since its rows would be the same
 
 
 def response_of(outcome: Outcome) -> KtkResponse:
     """Give a write's outcome as dbt has it."""
     return _response(outcome.message, outcome.changes)
+
+
+def response_of_skipped(version: int, age: str) -> KtkResponse:
+    """Give the response of a node that was not run; without a number of rows, as 0 would be one."""
+    said = f"unchanged since version {version}, {age}"
+    return KtkResponse(said, "OK", unchanged=True)
 
 
 def response_of_statement(done: StatementResult | None) -> AdapterResponse:

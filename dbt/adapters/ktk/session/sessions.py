@@ -19,7 +19,7 @@ from dbt.adapters.ktk.session.functions import Functions
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import SessionError
 from ktk_engine.messages import Message
-from ktk_engine.plan.statement.named_relations import KnownStores
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.progress import heartbeat, watching
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import condition_of
@@ -62,6 +62,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._said: set[str] = set()
         self._spark: SparkSession | None = None
+        self._is_own = False  # whether this run has started Spark
         self._scratch: Path | None = None
         self._session_settings: dict[str, str] = {}
         # By the thread itself: a new thread may get the number of an ended one.
@@ -147,6 +148,10 @@ class Sessions:
             work.begin()
         return LocalSql(self._stores, self.check, self.dialect())
 
+    def relations(self) -> NamedRelations:
+        """The relations of the warehouse at their newest versions, for statements by text."""
+        return NamedRelations(self._stores)
+
     def dialect(self) -> Dialect:
         """What text means to the calling thread: without a session, as the profile says."""
         with self._lock:
@@ -154,6 +159,11 @@ class Sessions:
         if known is None and self.server is None and self.started:
             known = self.current()
         return Dialect.of(self._settings) if known is None else known.dialect
+
+    def dialect_of_run(self) -> Dialect:
+        """What text means to a new session of this run; a Spark that it starts itself is not asked."""
+        is_asked = self.server is not None or (self.started and not self._is_own)
+        return self.dialect() if is_asked else Dialect.of(self._settings)
 
     def read(self, sql: str) -> Statement:
         """Read a statement of the calling thread, whose settings say what it means."""
@@ -249,7 +259,7 @@ class Sessions:
         from ktk_engine.spark.session.session import is_running, new_session, start_session
 
         if self._spark is None:
-            starts = not is_running()
+            starts = self._is_own = not is_running()
             if starts:
                 _LOGGER.info(
                     "Spark is starting (once per run; seconds, or a minute on a busy machine)"

@@ -3,12 +3,15 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set write = adapter.write_python_model if model.language == 'python' else adapter.write_model -%}
-  {{ ktk_run_pre_hooks() }}
   {%- set code, full_refresh = compiled_code, should_full_refresh() -%}
-  {%- if not full_refresh and adapter.rebuilds(model, target_relation, code) -%}
-    {%- set code, full_refresh = render(model.raw_code), true -%}
+  {%- set response = adapter.unchanged(model, target_relation, code, full_refresh) -%}
+  {{ ktk_run_pre_hooks() }}
+  {%- if response is none -%}
+    {%- if not full_refresh and adapter.rebuilds(model, target_relation, code) -%}
+      {%- set code, full_refresh = render(model.raw_code), true -%}
+    {%- endif -%}
+    {%- set response = write(model, target_relation, code, full_refresh) -%}
   {%- endif -%}
-  {%- set response = write(model, target_relation, code, full_refresh) -%}
   {%- call noop_statement('main') -%}
     {{ code }}
   {%- endcall -%}

@@ -1,0 +1,164 @@
+"""Models that are not run, since their rows would be those that are there: `skip_unchanged`."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+from tests.functional.relations import rows, store_of
+from tests.support.committed import read_computed, resolve, scope_of
+
+SEED = "id,v\n1,10\n2,20\n"
+MODELS = {
+    "shown.sql": "{{ config(materialized='view') }} select id, v from {{ ref('raw') }}",
+    "kept.sql": "{{ config(materialized='table') }} select id, v + 1 as w from {{ ref('shown') }}",
+    "below.sql": "{{ config(materialized='table') }} select sum(w) as s from {{ ref('kept') }}",
+    "daily.sql": "{{ config(materialized='table') }} select *, current_date() as day\n"
+    "from {{ ref('kept') }}",
+    "hooked.sql": "{{ config(materialized='table', post_hook='select 1') }} select 1 as n",
+    "grown.sql": "{{ config(materialized='incremental', unique_key='id') }}"
+    "select id, v from {{ ref('raw') }}"
+    "{% if is_incremental() %} where id > (select max(id) from {{ this }}) - 5{% endif %}",
+    "cells.sql": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }}"
+    "select id from {{ ref('raw') }}",
+    "more.sql": "{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['id']) }}"
+    "select id, v as m from {{ ref('raw') }}",
+}
+
+
+def built(*args, expect_pass=True):
+    """The results of a run, and what it says."""
+    results, said = run_dbt_and_capture([*args], expect_pass=None)
+    assert all(str(i.status) in ("success", "pass") for i in results) == expect_pass, said
+    return results, said
+
+
+def messages(results):
+    """The message of each node, for dbt's log."""
+    return {item.node.name: str(item.message) for item in results}
+
+
+def skipped(results):
+    """The nodes that were not run."""
+    return {
+        item.node.name for item in results if dict(item.adapter_response or {}).get("unchanged")
+    }
+
+
+class Base:
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"raw.csv": SEED}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return MODELS
+
+
+class TestSkipped(Base):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": True}
+        return {"models": on, "seeds": on}
+
+    def test_only_what_changed_runs(self, project):
+        store = store_of(project)
+        assert skipped(run_dbt(["build"])) == set()
+        before = resolve(store, scope_of("kept")).version
+        results, said = built(*["build"])
+        assert skipped(results) == {"raw", "kept", "below", "cells", "more"}
+        assert "unchanged since version 1, less than a minute ago" in messages(results)["kept"]
+        assert all(
+            "rows_affected" not in i.adapter_response for i in results if i.node.name == "kept"
+        )
+        assert "daily runs: calls `current_date`" in said
+        assert "hooked runs: it has hooks" in said
+        assert "grown runs: its last run stored rows, and may have more to add" in said
+        assert "5 of 8 models unchanged, 1 could not be judged (ktk why)" in said
+        assert resolve(store, scope_of("kept")).version == before
+        # At its fixed point an incremental model is left out too.
+        results = run_dbt(["build"])
+        assert skipped(results) == {"raw", "kept", "below", "cells", "more", "grown"}
+
+        # Other rows: all that reads them, with the reason.
+        write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")
+        results, said = built(*["build"])
+        assert skipped(results) == set()
+        assert "raw runs: its code changed" in said
+        assert "kept runs: " in said and ".raw changed, version 1 -> 2" in said
+        assert sorted(rows(project, "select id, w from {s}.kept")) == [(1, 11), (2, 21), (3, 31)]
+
+        # The upstream runs, and gives the same rows.
+        write_file(MODELS["kept.sql"] + " where 1 = 1", project.project_root, "models", "kept.sql")
+        results, said = built(*["run"])
+        assert "kept runs: its SQL changed" in said
+        assert {"below", "cells", "more"} <= skipped(results)
+        assert "kept" not in skipped(results)
+
+        # By hand, by the caller, and by a view's text.
+        assert skipped(run_dbt(["run", "--full-refresh", "--select", "below"])) == set()
+        run_dbt(["run", "--select", "below"])
+        assert skipped(run_dbt(["run", "--select", "below"])) == {"below"}
+        from ktk_engine import Store
+
+        Store.of(store).table("below").delete("1 = 1")
+        results, said = built(*["run", "--select", "below"])
+        assert "below runs: its rows changed by hand in version" in said
+        assert rows(project, "select s from {s}.below") == [(63,)]
+        write_file(
+            MODELS["shown.sql"] + " where id > 1", project.project_root, "models", "shown.sql"
+        )
+        results, said = built(*["run"])
+        assert "kept runs: its view" in said
+        assert sorted(rows(project, "select id, w from {s}.kept")) == [(2, 21), (3, 31)]
+
+    def test_the_environment_runs_all(self, project, monkeypatch):
+        run_dbt(["build"])
+        monkeypatch.setenv("KTK_RERUN", "1")
+        results, said = built(*["build"])
+        assert skipped(results) == set()
+        assert "kept runs: KTK_RERUN is set" in said
+
+
+class TestChecked(Base):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": "check"}
+        return {"models": on, "seeds": on}
+
+    def test_it_runs_and_is_compared(self, project, monkeypatch):
+        from dbt.adapters.ktk.materialize import computed_from
+
+        run_dbt(["build"])
+        results, said = built(*["build"])
+        assert skipped(results) == set()
+        assert "kept runs to be checked: it is unchanged" in said
+        assert "5 of 8 models unchanged" in said
+        # A cause that nobody knows.
+        monkeypatch.setattr(computed_from, "unknowns", lambda *_: [])
+        from ktk_engine.plan.statement import trace
+
+        monkeypatch.setattr(trace, "unknowns", lambda *_: [])
+        write_file(
+            "{{ config(materialized='table') }} select rand() as r",
+            project.project_root,
+            "models",
+            "daily.sql",
+        )
+        run_dbt(["run", "--select", "daily"])
+        results = run_dbt(["run", "--select", "daily"], expect_pass=False)
+        said = messages(results)["daily"]
+        assert "could have been skipped" in said
+        assert "no more: {'r': 0." in said
+        assert read_computed(store_of(project), scope_of("daily"), "daily") is not None
+
+
+@pytest.mark.parametrize("value", ["'maybe'", "{'at_most': 'soon'}", "{'at_least': '1 day'}", "3"])
+class TestRefused:
+    @pytest.fixture
+    def models(self, value):
+        return {"a.sql": f"{{{{ config(materialized='table', skip_unchanged={value}) }}}} select 1"}
+
+    def test_other_values(self, project, value):
+        said = built(*["run"], expect_pass=False)[1]
+        assert "config `skip_unchanged` must be true, false, check or {at_most: 7 days}" in said
