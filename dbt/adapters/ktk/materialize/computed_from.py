@@ -60,11 +60,9 @@ class Work:
         """What its statement reads; None without one that can be followed."""
         if not isinstance(self.code, str) or self.is_python:
             return None
-        known = self._functions_by_name.keys()
+        known, sessions = self._functions_by_name.keys(), self.sessions
         try:
-            return trace(
-                self.code, self.sessions.relations(), self.sessions.dialect_of_run(), known
-            )
+            return trace(self.code, sessions.relations(), sessions.dialect_of_run(), known)
         except Exception as error:  # noqa: BLE001 (Spark says what is wrong with the statement)
             _LOGGER.debug(f"{self.model['name']}: what it reads is not known: {error!r}")
             return None

@@ -161,7 +161,7 @@ class Sessions:
         return Dialect.of(self._settings) if known is None else known.dialect
 
     def dialect_of_run(self) -> Dialect:
-        """What text means to a new session of this run; a Spark that it starts itself is not asked."""
+        """What text means to a new session; a Spark that this run starts is not asked."""
         is_asked = self.server is not None or (self.started and not self._is_own)
         return self.dialect() if is_asked else Dialect.of(self._settings)
 
