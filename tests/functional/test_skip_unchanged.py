@@ -151,14 +151,3 @@ class TestChecked(Base):
         assert "could have been skipped" in said
         assert "no more: {'r': 0." in said
         assert read_computed(store_of(project), scope_of("daily"), "daily") is not None
-
-
-@pytest.mark.parametrize("value", ["'maybe'", "{'at_most': 'soon'}", "{'at_least': '1 day'}", "3"])
-class TestRefused:
-    @pytest.fixture
-    def models(self, value):
-        return {"a.sql": f"{{{{ config(materialized='table', skip_unchanged={value}) }}}} select 1"}
-
-    def test_other_values(self, project, value):
-        said = built(*["run"], expect_pass=False)[1]
-        assert "config `skip_unchanged` must be true, false, check or {at_most: 7 days}" in said

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import parse_model_config
+from dbt.adapters.ktk.config.skip_unchanged import SkipUnchanged, skip_unchanged_of
 from dbt.adapters.ktk.credentials import KtkCredentials
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS  # deep: refused in profiles
 
@@ -181,3 +184,30 @@ def test_indices_of_dimensions():
     enrichment = refused(materialized="cube_enrichment", index_dimensions="never")
     assert "is for the seed dataset" in enrichment
     assert "cube" in refused(materialized="table", index_dimensions="never")
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (None, SkipUnchanged()),
+        (False, SkipUnchanged()),
+        (True, SkipUnchanged(is_on=True)),
+        ("True", SkipUnchanged(is_on=True)),
+        ("check", SkipUnchanged(is_on=True, checks=True)),
+        ({"at_most": "1 hour"}, SkipUnchanged(is_on=True, at_most=timedelta(hours=1))),
+        ({"at_most": "7 days"}, SkipUnchanged(is_on=True, at_most=timedelta(days=7))),
+    ],
+)
+def test_whether_what_is_unchanged_runs(value, found):
+    assert skip_unchanged_of({"skip_unchanged": value}) == found
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["maybe", 3, [], {}, {"at_most": "soon"}, {"at_most": "0 days"}, {"at_least": "1 day"},
+     {"at_most": "1 day", "x": 1}, {"at_most": None}],
+)  # fmt: skip
+def test_other_values_of_skip_unchanged(value):
+    said = refused(skip_unchanged=value)
+    assert "config `skip_unchanged` must be true, false, check or {at_most: 7 days}" in said
+    assert "Did you mean `skip_unchanged`" in refused(skip_unchangd=True)
