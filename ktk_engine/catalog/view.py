@@ -42,6 +42,8 @@ class ViewDocument:
     owner: str = ""
     node: str = ""  # dbt's unique id of the node that stored it; empty without one
     project: str = ""  # the dbt project of `node`
+    # digest of what `columns` were found by; empty if unknown
+    checked: str = ""
     others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
 
     def __post_init__(self) -> None:
@@ -90,6 +92,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             owner=str(document["owner"]),
             node=str(document["node"]),
             project=str(document["project"]),
+            checked=str(document.get("checked", "")),
             others=others_of(document, _NAMES),
         )
         return with_field_types(view)

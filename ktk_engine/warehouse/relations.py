@@ -157,13 +157,14 @@ class Relations:
         columns: Mapping[str, str],
         actor: Actor,
         said: Comments = _NONE,
+        checked: str = "",
     ) -> Sequence[str]:
         """Store a query under a name, and say in clauses what it replaced.
 
-        `columns` maps columns to SQL types, for callers without Spark. Other comments than those
-        `said` stay. Raises a `ConfigurationError` if the view would read itself, a `QueryError` for
-        a text that no reader would run (`stored_query`), and a `ConsistencyError` if the name is
-        taken.
+        `columns` maps columns to SQL types, for callers without Spark, and `checked` says what they
+        were found by (see `ViewDocument`). Other comments than those `said` stay. Raises a
+        `ConfigurationError` if the view would read itself, a `QueryError` for a text that no reader
+        would run (`stored_query`), and a `ConsistencyError` if the name is taken.
         """
         stored_query(f"{schema}.{name}", sql)
         store = self.warehouse.create_schema(schema)
@@ -173,7 +174,7 @@ class Relations:
         known: Comments = kept["comments"]
         texts = {**known.columns, **said.columns}
         kept["comments"] = Comments(said.relation or known.relation, texts)
-        view = ViewDocument(name, "view", sql=sql, columns=columns, **kept)
+        view = ViewDocument(name, "view", sql=sql, columns=columns, checked=checked, **kept)
         return replace_view(store, view, actor)
 
     def rename(self, schema: str, old: str, new: str, actor: Actor) -> None:
@@ -328,10 +329,11 @@ class Relations:
 
 
 def replace_view(store: ObjectStore, view: ViewDocument, actor: Actor) -> list[str]:
-    """Store a view's document, and drop what it replaces."""
+    """Store a view's document, unless it is there already, and drop what it replaces."""
     claim = actor.view(view.name)
     replaced = replaced_relations(store, claim)  # raises if it must not be dropped
-    store.put(view_key(view.name), render_view(view))
+    if read_view(store, view.name) != view:
+        store.put(view_key(view.name), render_view(view))
     return drop_replaced(store, claim, replaced, actor.history)
 
 

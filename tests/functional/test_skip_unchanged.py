@@ -76,6 +76,7 @@ class TestSkipped(Base):
         assert "grown runs: its SQL changed" in said
         assert "5 of 8 models unchanged, 1 could not be judged (ktk why)" in said
         assert resolve(store, scope_of("kept")).version == before
+        assert messages(results)["shown"] == "unchanged"
         # At its fixed point an incremental model is left out too.
         results = run_dbt(["build"])
         assert skipped(results) == {"raw", "kept", "below", "cells", "more", "grown"}
@@ -110,7 +111,36 @@ class TestSkipped(Base):
         )
         results, said = built(*["run"])
         assert "kept runs: its view" in said
+        assert messages(results)["shown"] == "view, 2 columns"
         assert sorted(rows(project, "select id, w from {s}.kept")) == [(2, 21), (3, 31)]
+
+    def test_what_else_may_have_happened(self, project):
+        """Between the runs: to a note, and to what is read."""
+        from ktk_engine import Store
+
+        store, key = store_of(project), scope_of("kept").computed_key("kept")
+        raw = Store.of(store).table("raw")
+        one = ["run", "--select", "kept"]
+        built("build")
+
+        def runs(change) -> bool:
+            assert skipped(built(*one)[0]) == {"kept"}
+            change()
+            found = skipped(built(*one)[0]) == set()
+            if not found:
+                built("run", "--full-refresh", "--select", "kept")
+                built(*one)
+            return found
+
+        assert not runs(raw.compact)
+        assert not runs(lambda: Store.of(store).table("raw").restore(1))
+        assert runs(lambda: store.delete([key]))
+        assert runs(lambda: store.put(key, store.get(key)[:-9]))
+        assert runs(lambda: Store.of(store).table("raw").delete("id = 2"))
+        assert runs(lambda: built("run", "--empty", "--select", "kept"))
+        assert runs(lambda: Store.of(store).table("kept").rename("x").rename("kept"))
+        assert runs(lambda: Store.of(store).table("raw").rename("y").rename("raw"))
+        assert sorted(rows(project, "select id, w from {s}.kept")) == [(1, 11)]
 
     def test_the_environment_runs_all(self, project, monkeypatch):
         run_dbt(["build"])

@@ -21,6 +21,7 @@ from dbt.adapters.ktk.config.skip_unchanged import KEY
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.session.sessions import Sessions
+from ktk_engine.errors import KtkError
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.computed import Computed, versions_read, write_computed
@@ -43,10 +44,7 @@ _DIGITS = 24  # 96 bits of SHA-256: notes stay small
 
 @dataclass(frozen=True)
 class Work:
-    """What decides about the rows of a node, apart from what it reads.
-
-    Make it before the rows are computed: files that change meanwhile then make the node run again.
-    """
+    """What decides about the rows of a node, apart from what it reads, at this moment."""
 
     model: Mapping[str, Any]  # the node as Jinja's `model`
     code: str | bytes  # its compiled statement, its function in Python, or its CSV file
@@ -54,6 +52,10 @@ class Work:
     sessions: Sessions
     parameters: Mapping[str, Any]  # of the profile
     on_run_start: tuple[str, ...]  # hooks of the project
+
+    def __post_init__(self) -> None:
+        """Look at all of it: files may change while the rows are computed."""
+        _ = self.digests
 
     @cached_property
     def trace(self) -> Trace | None:
@@ -94,10 +96,32 @@ class Work:
             if not item.is_python:
                 calls = unknowns(item.body, self._functions_by_name.keys())
                 found |= {call.what: f"in function {name}" for call in calls}
+        if self.trace is not None and self.trace.files and self.sessions.server is not None:
+            found["it reads files of the machine of the Spark Connect server"] = ""
         if self.trace is None:
             return {**found, "what its statement reads is not known": ""}
         read = {i.what: f"line {i.line}" if i.line else "" for i in self.trace.unknown}
         return {**found, **read}
+
+    def of_view(self, stored: str) -> str:
+        """Digest what decides about the columns of a view with this text; empty if unknown."""
+        read = self.columns_read
+        return "" if read is None else _digest([stored, sorted(self.digests.items()), read])
+
+    @cached_property
+    def columns_read(self) -> list[Any] | None:
+        """Names and types in all relations that its statement reads; None if unknown."""
+        found = self.trace
+        if found is None or any(item.what.startswith("reads ") for item in found.unknown):
+            return None
+        try:
+            return sorted(
+                (str(place), [(item.name, str(item.type)) for item in known.schema])
+                for place in found.places.values()
+                for known in (place.plannable(found.relations),)
+            )
+        except KtkError:
+            return None  # Spark says what is wrong with it
 
     @property
     def _header(self) -> str:

@@ -22,6 +22,7 @@ from dbt.adapters.ktk.config.constraints import check_lengths
 from dbt.adapters.ktk.config.foreign_configs import hints, without_key
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, with_fitting_types
+from dbt.adapters.ktk.config.skip_unchanged import skip_unchanged_of
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.computed_from import note_computed
@@ -332,6 +333,11 @@ class Materializations(Unchanged):
                 f"View {relation} calls {function.name}, which only runs of this project know, and "
                 "readers of the view would not. Materialize it as a table."
             )
+        with self.connections.running():
+            work = self._work(model, sql, full_refresh)
+            is_judged = skip_unchanged_of(model["config"]).is_on
+            if is_judged and self._view_is_unchanged(model, relation, work):
+                return {"message": "unchanged", "rows": None}
         with (
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
@@ -348,6 +354,7 @@ class Materializations(Unchanged):
                 sql,
                 type_names(found),
                 self._actor(model, full_refresh),
+                checked=work.of_view(sql) if is_judged else "",
             )
         said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *(spoken(note, DBT) for note in notes)]), "rows": None}

@@ -88,16 +88,33 @@ class Unchanged(CubeOfRun):
         published(Outcome("", RowChanges()), state.store, config, history_of(model))
         return response_of_skipped(note.version, _age(state.store.now() - note.time))
 
+    def _view_is_unchanged(
+        self, model: Mapping[str, Any], relation: BaseRelation, work: Work
+    ) -> bool:
+        """Whether a view with this text and columns is stored, so that Spark need not check it."""
+        # Look at the columns in any case: Spark must check the query with these or later ones.
+        if work.columns_read is None or _why_in_any_case(work):
+            return False
+        if skip_unchanged_of(model["config"]).checks:
+            return False
+        view = self.relations.view(str(relation.schema), str(relation.identifier))
+        owner = self._owner(str(model["unique_id"]))
+        node = (owner.builder.node, owner.builder.project)
+        return (
+            view is not None
+            and (view.node, view.project) == node
+            and view.checked != ""
+            and view.checked == work.of_view(view.sql)
+        )
+
     def _why(
         self, schema: str, config: DatasetConfig, work: Work, skip: SkipUnchanged
     ) -> tuple[State | None, Computed | None, str]:
         """What is stored, its note, and why the node runs; empty if it does not have to."""
-        if os.environ.get(RERUN, "").lower() not in ("", "0", "false"):
-            return None, None, f"{RERUN} is set"
-        if work.full_refresh:
-            return None, None, "this is a full refresh"
-        if work.model["config"].get("pre-hook") or work.model["config"].get("post-hook"):
-            return None, None, "it has hooks"
+        if why := _why_in_any_case(work):
+            return None, None, why
+        if config.incremental is not None and config.incremental.strategy == "microbatch":
+            return None, None, "it is computed in batches"
         store = self.connections.warehouse.find_schema(schema)
         state = None if store is None else resolve(store, config.target.scope)
         found = None if state is None else state.datasets.get(config.target.uuid)
@@ -184,6 +201,16 @@ class Unchanged(CubeOfRun):
         raise DbtConfigError(  # a project's own materialization may call the adapter
             f"Model {config.model}: materialized {config.materialized} stores no rows."
         )
+
+
+def _why_in_any_case(work: Work) -> str:
+    """What makes a node run whatever is stored; empty if nothing does."""
+    if os.environ.get(RERUN, "").lower() not in ("", "0", "false"):
+        return f"{RERUN} is set"
+    if work.full_refresh:
+        return "this is a full refresh"
+    config = work.model["config"]
+    return "it has hooks" if config.get("pre-hook") or config.get("post-hook") else ""
 
 
 def _age(age: timedelta) -> str:
