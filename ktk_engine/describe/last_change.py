@@ -7,11 +7,10 @@ from datetime import datetime
 from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.chain import read_entry
+from ktk_engine.log.computed import CHANGES_ROWS, changed_since, read_computed
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
-
-_SAME_ROWS = frozenset({"compact", "comment", "index", "properties"})
 
 
 def changed_at(state: State, uuid: str) -> datetime:
@@ -21,6 +20,15 @@ def changed_at(state: State, uuid: str) -> datetime:
     """
     entry = last_change(state, uuid)
     return _written_at(state.store, uuid) if entry is None else entry.time
+
+
+def confirmed_at(state: State, uuid: str) -> datetime:
+    """Tell when rows last changed, or were computed again and found to be the same."""
+    changed, note = changed_at(state, uuid), read_computed(state.store, state.scope, uuid)
+    if note is None or note.time <= changed:
+        return changed
+    is_of_others = changed_since(state, uuid, note.version, note.commit) is not None
+    return changed if is_of_others else note.time
 
 
 def last_change(state: State, uuid: str) -> LogEntry | None:
@@ -38,7 +46,7 @@ def last_change(state: State, uuid: str) -> LogEntry | None:
         if entry is None:
             return found
         found = entry
-        if entry.changes[uuid].operation not in _SAME_ROWS:
+        if CHANGES_ROWS.get(entry.changes[uuid].operation, True):
             return found
         before = _entry(state, version - 1)
         known = before.datasets.get(uuid) if before else None

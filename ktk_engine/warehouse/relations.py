@@ -24,7 +24,7 @@ from ktk_engine.catalog.view import (
     view_key,
 )
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
-from ktk_engine.describe.last_change import changed_at
+from ktk_engine.describe.last_change import confirmed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
@@ -282,14 +282,16 @@ class Relations:
         all_said = Comments(view.comments.relation if relation is None else relation, texts)
         self.comment_on(schema, name, all_said, {}, found)
 
-    def changed_at(self, schema: str, name: str) -> datetime:
-        """When the rows of a table or cube last changed; in a cube, of any dataset.
+    def confirmed_at(self, schema: str, name: str) -> datetime:
+        """When the rows of a table or cube last changed or were found to be the same.
+
+        In a cube, those of any dataset count.
 
         Raises a `ConfigurationError` for a view, since changes of what it reads are not recorded.
         """
         store, relation = self._existing(schema, name)
         if relation.kind == "dataset":
-            return changed_at(resolve(store, scope_of(relation.uuid)), relation.uuid)
+            return confirmed_at(resolve(store, scope_of(relation.uuid)), relation.uuid)
         view = read_view(store, relation.name)
         if view is None or view.kind == "view":
             raise ConfigurationError(
@@ -298,7 +300,7 @@ class Relations:
             )
         state = self.cube_state(schema, view)
         uuids = [state.scope.uuid_of(item) for item in view.datasets] or list(state.datasets)
-        return max(changed_at(state.holding(uuid), uuid) for uuid in uuids)
+        return max(confirmed_at(state.holding(uuid), uuid) for uuid in uuids)
 
     def is_same_store(self, one: str, other: str) -> bool:
         """Whether two schemas, or addresses of stores, are the same."""

@@ -45,12 +45,16 @@ def info(
         _show_all(store, as_json)
         return
     from ktk_engine.describe.info import describe
+    from ktk_engine.describe.why import find_notes
 
     description = describe(store, cube, count_rows=rows, count_gone=indexes or indices)
     if as_json:
         say_json(description.as_dict())
     else:
-        _show(make_console(), description)
+        console = make_console()
+        _show(console, description)
+        for item in find_notes(store, cube):
+            console.print(item.origin, soft_wrap=True, highlight=False, markup=False)
         _show_orphans(store, cube)
 
 

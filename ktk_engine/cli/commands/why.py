@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def why(cube: str, dataset: str | None, as_json: bool, store_url: str | None) -> None:
-    """Say what CUBE (or a table) was computed from, and what of it has changed since."""
+    """Say what CUBE (or a table) was computed from.
+
+    It also says what of that has changed since.
+    """
     from ktk_engine.describe.why import find_why
 
     store = find_store(store_url, quiet=as_json)

@@ -1,12 +1,13 @@
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from os import utime
 
 import pyarrow as pa
 import pytest
 
-from ktk_engine.describe.last_change import changed_at, last_change
+from ktk_engine.describe.last_change import changed_at, confirmed_at, last_change
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
-from tests.support.changes import DatasetChange, comment_on
+from tests.support.changes import Computed, DatasetChange, comment_on, write_computed
 from tests.support.committed import cube_scope, resolve, scope_of
 from tests.support.dataset_builder import (
     DbtNode,
@@ -24,7 +25,11 @@ LONG_AGO = datetime(2020, 2, 29, 12, 30, tzinfo=UTC)
 
 def compact(store):
     """A commit that says that it only compacted; the files do not matter here."""
-    change = DatasetChange("plain", "compact", lambda base, attempt: base, frozenset())
+
+    def rebased(base, attempt):
+        return replace(base, properties={**base.properties, "x": attempt})
+
+    change = DatasetChange("plain", "compact", rebased, frozenset())
     commit_change(store, lambda commit_id: change)
 
 
@@ -44,6 +49,18 @@ def test_what_leaves_the_rows_alone_does_not_count(store):
     assert changed_at(state, "plain") == first.time
     later = DbtNode(store, "plain").commit_append(pa.table({"a": [1]}))
     assert last_change(resolve(store, PLAIN), "plain") == later.entry
+
+
+def test_rows_that_were_found_to_be_the_same_are_as_fresh_as_that(store):
+    entry = build_table(store).entry
+    later = entry.time + timedelta(days=3)
+    note = Computed(entry.version, entry.commit, later, unchanged=True)
+    assert confirmed_at(resolve(store, PLAIN), "plain") == entry.time
+    write_computed(store, PLAIN, "plain", note)
+    compact(store)
+    assert confirmed_at(resolve(store, PLAIN), "plain") == later
+    other = DbtNode(store, "plain").commit_append(pa.table({"a": [1]})).entry
+    assert confirmed_at(resolve(store, PLAIN), "plain") == other.time
 
 
 def test_a_dataset_of_a_cube_has_its_own_time(store):

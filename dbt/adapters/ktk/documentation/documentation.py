@@ -193,7 +193,7 @@ class Documentation(StoreAdapter):
     def calculate_freshness_from_metadata(
         self, source: BaseRelation, macro_resolver: MacroResolverProtocol | None = None
     ) -> tuple[AdapterResponse | None, FreshnessResponse]:
-        """Tell when a source last changed."""
+        """Tell when the rows of a source last changed or were found to be the same."""
         with translated():
             return None, self._freshness(source)
 
@@ -211,7 +211,7 @@ class Documentation(StoreAdapter):
                 "a loaded_at_query."
             )
         schema, name = relation.place
-        changed = self.relations.changed_at(schema, name)
+        changed = self.relations.confirmed_at(schema, name)
         store = self.connections.warehouse.find_schema(schema)
         assert store is not None
         return self._create_freshness_response(changed, store.now())

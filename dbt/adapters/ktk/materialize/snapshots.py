@@ -62,6 +62,8 @@ class Snapshots(Materializations):
         self._warn_of(config)
         with self.connections.running():
             self._check_place(model, relation, config)
+            # What dbt's macros write has names of its own in each run, and reads the same.
+            work = self._work(model, source_sql, False)
         from ktk_engine.spark.arrow_types import arrow_schema
 
         with (
