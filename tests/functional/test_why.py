@@ -33,6 +33,13 @@ class TestNotes:
             "{% if is_incremental() %} where id > (select max(id) from {{ this }}) - 5{% endif %}",
         }
 
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        return {
+            "held.sql": "{% snapshot held %}{{ config(strategy='check', unique_key='id', "
+            "check_cols=['v']) }} select id, v from {{ ref('raw') }}{% endsnapshot %}"
+        }
+
     def note(self, project, name):
         store = store_of(project)
         return read_computed(store, scope_of(name), name)
@@ -69,6 +76,13 @@ class TestNotes:
         assert again.work == kept.work
         assert again.time > kept.time
         assert [item.uuid for item in self.note(project, "grown").read] == ["grown", "raw"]
+
+        for _ in range(2):
+            run_dbt(["snapshot"])
+        held = self.note(project, "held")
+        assert {item.uuid for item in held.read} == {"held", "raw"}
+        assert (held.version, held.unchanged) == (1, True)
+        assert list(held.unknown) == ["it is a snapshot, which always runs"]
 
         # Which part differs.
         write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")

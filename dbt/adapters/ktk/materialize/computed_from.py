@@ -85,6 +85,8 @@ class Work:
         """What may have changed without a trace, and where it is."""
         if self.is_python:
             return {"it is a Python model": ""}
+        if self.model.get("resource_type") == "snapshot":
+            return {"it is a snapshot, which always runs": ""}
         if not isinstance(self.code, str):
             return {}
         header, defaults = self._header, _spark_defaults().decode(errors="replace")

@@ -18,12 +18,15 @@ from dbt.adapters.ktk.config.snapshot_config import (
 )
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.auto_compact import auto_compact
+from dbt.adapters.ktk.materialize.computed_from import note_computed
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.change.reads import Reads
+from ktk_engine.log.state import resolve
 from ktk_engine.types.identifier import Identifier, find_name, name_finder
 from ktk_engine.write.rows import schema_of
 
@@ -62,8 +65,10 @@ class Snapshots(Materializations):
         self._warn_of(config)
         with self.connections.running():
             self._check_place(model, relation, config)
-            # What dbt's macros write has names of its own in each run, and reads the same.
             work = self._work(model, source_sql, False)
+            store = self.connections.warehouse.create_schema(str(relation.schema))
+            before = resolve(store, config.target.scope).datasets.get(config.target.uuid)
+        noted: list[Reads] = []
         from ktk_engine.spark.arrow_types import arrow_schema
 
         with (
@@ -75,11 +80,12 @@ class Snapshots(Materializations):
             )
             if exists:
                 self._check_stored(model, relation, source_sql, config)
-                outcome = self._merge_versions(model, relation, query, config)
+                outcome = self._merge_versions(model, relation, query, config, noted)
             else:
-                outcome = self._build_versions(model, relation, query, config)
+                outcome = self._build_versions(model, relation, query, config, noted)
+            entry = before.entry if before else None
+            note_computed(store, config.target, outcome, noted[-1:], work, entry)
             self._warn_of_times(relation, config)
-            store = self.connections.warehouse.create_schema(str(relation.schema))
             outcome = published(outcome, store, config, history_of(model))
         return response_of(outcome)
 
@@ -157,11 +163,17 @@ class Snapshots(Materializations):
         check_source(store, source, self._target(schema, config, {}), config.versions)
 
     def _build_versions(
-        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        query: str,
+        config: SnapshotConfig,
+        noted: list[Reads],
     ) -> Outcome:
         from ktk_engine.change.merge_versions import build_versions
 
-        schema, frame = str(relation.schema), self._rows_of(relation, query)
+        schema = str(relation.schema)
+        frame, _ = self._query(relation, query).noting(noted.append).read()
         check_comparable(config.model, model["config"], schema_of(frame))
         updated_at = find_name(config.versions.updated_at, frame.columns) or ""
         check_times(config.model, model["config"], frame.schema[updated_at].dataType.simpleString())
@@ -174,16 +186,22 @@ class Snapshots(Materializations):
         return Outcome.of(written)
 
     def _merge_versions(
-        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        query: str,
+        config: SnapshotConfig,
+        noted: list[Reads],
     ) -> Outcome:
         from ktk_engine.change.merge_versions import merge_versions
 
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         scanner = self.connections.sessions.current().scanner(store)
+        rows = self._query(relation, query).noting(noted.append)
         done = merge_versions(
             scanner,
-            self._query(relation, query).depending_on(store, config.target.uuid),
+            rows.depending_on(store, config.target.uuid),
             self._target(schema, config, history_of(model)),
             config.versions,
         )
