@@ -6,23 +6,21 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
+from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
 from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
-from ktk_engine.extras import need
-from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.progress import Progress, telling
-from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,25 +33,6 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 T = TypeVar("T")
-
-
-def check_for_polars(schema: pa.Schema) -> None:
-    """Refuse columns that Polars has no type for, with a sentence where it would panic.
-
-    Raises:
-        QueryError: with their names.
-    """
-    wide = [field.name for field in schema if _has_wide_decimal(field.type)]
-    if wide:
-        raise QueryError(
-            f"Polars has no decimals of more than {MAX_DECIMAL_PRECISION} digits: "
-            f"{', '.join(f'`{name}`' for name in wide)}. Query.to_arrow gives them."
-        )
-
-
-def _has_wide_decimal(t: pa.DataType) -> bool:
-    within = (t.field(number).type for number in range(t.num_fields))
-    return pa.types.is_decimal256(t) or any(map(_has_wide_decimal, within))
 
 
 def _renamed(former: str, name: str) -> None:
@@ -219,12 +198,8 @@ class Query:
             >>> cube.query(["gust"]).to_pandas()["gust"].max()
             31.0
         """
-        need("pandas", "A pandas DataFrame", "pandas")
-        import pandas as pd
-
-        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return pandas_frame(lambda: self.to_arrow(session, **how))
 
     def to_polars(
         self,
@@ -249,14 +224,8 @@ class Query:
             >>> cube.query(["gust"]).to_polars()["gust"].max()
             31.0
         """
-        need("polars", "A DataFrame of Polars", "polars")
-        import polars as pl
-
-        check_for_polars(self._schema)
-        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame), "of a table Polars makes a frame"
-        return frame
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return polars_frame(self._schema, lambda: self.to_arrow(session, **how))
 
     def to_duckdb(
         self,
@@ -283,12 +252,8 @@ class Query:
             >>> cube.query(["gust"]).to_duckdb().aggregate("max(gust)").fetchall()
             [(31.0,)]
         """
-        need("duckdb", "A relation of DuckDB", "duckdb")
-        import duckdb
-
-        rows = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        relation: DuckDBPyRelation = (connection or duckdb).from_arrow(rows)
-        return relation
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return duckdb_relation(lambda: self.to_arrow(session, **how), connection)
 
     def to_batches(
         self,
@@ -473,13 +438,7 @@ class Query:
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None
     ) -> LocalEngine:
-        from ktk_engine.local.answer import LocalEngine
-        from ktk_engine.local.memory_limit import default_memory_limit
-
-        limit = default_memory_limit() if memory_limit is None else memory_limit
-        limit = parse_size(limit) if isinstance(limit, str) else limit
-        footers = self._store._known.footers
-        return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
+        return self._store._engine(self._loaded.state.store, memory_limit, progress)
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:
