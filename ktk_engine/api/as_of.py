@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ktk_engine.api.frames import Frame, rows_of
 from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.errors import DataError
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.join_run import MemoryBudget
@@ -43,6 +44,11 @@ class AsOf:
             self._resolved = resolve_as_of(loaded, question, events)
             self.plans = self._resolved.plans()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle events, question and version, by which another process opens the store itself."""
+        rows = self._resolved.events.rows
+        return _asked_again, (pinned(self._loaded), rows, self._question)
+
     def __repr__(self) -> str:
         """Show what is read."""
         return self.explain()
@@ -56,6 +62,27 @@ class AsOf:
             as of `flight`, 1 event
         """
         return explain_as_of(self._resolved, self.plans)
+
+    def shard(self, index: int, count: int) -> AsOf:
+        """Give one of several parts of the events, with about as many events each, in their order.
+
+        Args:
+            index: which part, from 0.
+            count: how many parts there are.
+
+        Raises:
+            QueryError: there is no such part.
+
+        Examples:
+            >>> events = pa.table({"origin": ["JFK"] * 3, "flight": [2, 3, 9]})
+            >>> part = cube.as_of(events, ["origin"], time="flight", columns=["dest"]).shard(1, 2)
+            >>> part.to_arrow()["flight"].to_pylist()
+            [3, 9]
+        """
+        index, count = check_shard(index, count)
+        rows = self._resolved.events.rows
+        start, end = (number * rows.num_rows // count for number in (index, index + 1))
+        return AsOf(self._store, self._loaded, rows.slice(start, end - start), self._question)
 
     def to_arrow(self, *, memory_limit: int | str | None = None) -> pa.Table:
         """Collect the events in their order, with the columns of their cells.
@@ -146,6 +173,13 @@ class AsOf:
 
     def _engine(self, memory_limit: int | str | None) -> LocalEngine:
         return self._store._engine(self._loaded.state.store, memory_limit)
+
+
+def _asked_again(pin: Pinned, events: pa.Table, question: AsOfQuery) -> AsOf:
+    """Unpickle a question."""
+    store, loaded = pin.open()
+    assert isinstance(loaded, LoadedCube), "only cubes have cells"
+    return AsOf(store, loaded, events, question)
 
 
 def event_rows(events: Frame) -> pa.Table:

@@ -42,7 +42,7 @@ class OpenedStore:
         """Refuse: settings of an object store may hold secrets, which belong in no pickle."""
         raise TypeError(
             "A store, and what was opened in it, cannot be pickled. Pass the address and the "
-            f"version to the other process, and open it there: Store({self.url!r})."
+            f"version to the other process, and open it there: Store({self.url!r}). Queries can."
         )
 
     @property

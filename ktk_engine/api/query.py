@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pyarrow as pa
 from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
 from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.messages import Message
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from ktk_engine.local.answer import LocalEngine
     from ktk_engine.local.sorted_rows import Values
+    from ktk_engine.spark.read.scan import Scanner
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 T = TypeVar("T")
@@ -39,6 +42,13 @@ def _renamed(former: str, name: str) -> None:
     """Warn of a former name, at the line that uses it."""
     text = f"Query.{former} is Query.{name} now; the former name will go."
     warnings.warn(text, FutureWarning, stacklevel=3)
+
+
+def _asked_again(pin: Pinned, question: CubeQuery, shard: tuple[int, int] | None) -> Query:
+    """Unpickle a query."""
+    made = Query(*pin.open(), question)
+    made._shard = shard
+    return made
 
 
 class Query:
@@ -57,8 +67,18 @@ class Query:
         self._store = store
         self._loaded = loaded
         self._question = question
+        self._shard: tuple[int, int] | None = None
         with loaded.state.reading():
             self.plan = loaded.answer(question)
+
+    def __copy__(self) -> Query:
+        made = Query.__new__(Query)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the question and its version, by which another process opens the store itself."""
+        return _asked_again, (pinned(self._loaded), self._question, self._shard)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -83,7 +103,35 @@ class Query:
             >>> "not read: weather" in cube.query(["dest"]).explain()
             True
         """
-        return explain(self.plan)
+        shard = f"\n  shard {self._shard[0]} of {self._shard[1]}" if self._shard else ""
+        return explain(self.plan) + shard
+
+    def shard(self, index: int, count: int) -> Query:
+        """Give one of several parts of the rows, for instance to each worker of a training.
+
+        Parts are disjoint and together all rows, and the same in every process. They are made of
+        whole partitions, or of parts of them between row groups, so that they have about as many
+        rows each. `to_batches` gives those of a part in the order of partitions.
+
+        Args:
+            index: which part, from 0.
+            count: how many parts there are.
+
+        Returns:
+            A query of the rows of this part, which is answered in this process.
+
+        Raises:
+            QueryError: there is no such part, or the query has a limit.
+
+        Examples:
+            >>> [cube.query().shard(index, 2).count() for index in range(2)]
+            [2, 1]
+        """
+        if self.plan.limit is not None:
+            raise QueryError("A query with a limit has no shards: its first rows are one part.")
+        made = copy.copy(self)
+        made._shard = check_shard(index, count)
+        return made
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
@@ -100,7 +148,7 @@ class Query:
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
 
-        scanner = self._store._scanner(session)
+        scanner = self._scanner(session)
         with self._loaded.state.reading():
             return plan_frame(scanner, self.plan)
 
@@ -127,7 +175,7 @@ class Query:
 
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
-        scanner = self._store._scanner(session)
+        scanner = self._scanner(session)
         frame = plan_frame(scanner, self.plan, with_address=True)
         whole = self._loaded.resolved(self._question)
         with self._loaded.state.reading():
@@ -407,7 +455,7 @@ class Query:
         def by_spark() -> pa.Table:
             from ktk_engine.spark.read.collect import collect
 
-            return collect(self._store._scanner(session), self.plan).select(list(names))
+            return collect(self._scanner(session), self.plan).select(list(names))
 
         with self._loaded.state.reading():
             return self._answered(local, by_spark, session, engine)
@@ -428,7 +476,7 @@ class Query:
         try:
             return local()
         except LocalEngineError as reason:
-            if engine == "local":
+            if engine == "local" or self._shard:
                 raise
             try:
                 return by_spark()
@@ -438,7 +486,13 @@ class Query:
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None
     ) -> LocalEngine:
-        return self._store._engine(self._loaded.state.store, memory_limit, progress)
+        engine = self._store._engine(self._loaded.state.store, memory_limit, progress)
+        return replace(engine, shard=self._shard)
+
+    def _scanner(self, session: SparkSession | None) -> Scanner:
+        if self._shard:
+            raise QueryError("A shard is read in this process: leave out session and engine.")
+        return self._store._scanner(session)
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:

@@ -18,7 +18,8 @@ from ktk_engine.local.task import row_width
 from ktk_engine.plan.events import Events, ticks
 from ktk_engine.plan.plan_as_of import NewestCells, ResolvedAsOf
 
-# Read cells are reduced to those that are the newest so far once they take more memory.
+# Read cells are reduced to those that are the newest so far once they take more memory, or more
+# than an eighth of the limit.
 _PIECE_BYTES = 64 * 1024 * 1024
 _SHARE = 4  # of the memory limit, for the columns of the events that are answered at a time
 
@@ -78,7 +79,7 @@ class _Newest:
         for batch in engine.batches(plan):
             held.append(pa.Table.from_batches([batch]))
             size += batch.nbytes
-            if size > _PIECE_BYTES:
+            if size > min(_PIECE_BYTES, self._limit // 8):
                 held, size = [self._newest(pa.concat_tables(held))], 0
         rows = pa.concat_tables(held).combine_chunks()
         found = self._found(rows)

@@ -53,20 +53,18 @@ class Events:
         rows = self.rows.slice(start, count)
         return Events(rows, keys, self.latest[part], earliest, self.has_time[part])
 
-    def conditions(self, schema: pa.Schema, names: Sequence[str], time: str) -> list[Condition]:
-        """Give conditions that each cell with some of these columns fulfils if an event meets it.
+    def conditions(self, schema: pa.Schema, time: str) -> dict[str, Condition]:
+        """Give conditions by column that each cell fulfils which an event meets.
 
-        `schema` is the cube's.
+        `schema` is the cube's, and `time` its column of times.
         """
-        found: list[Condition] = []
-        for name in names:
-            t = schema.field(name).type
-            if name == time:
-                found.append(_time_condition(name, t, self))
-            elif not pat.is_floating(t):  # NaN is a key, but no literal
-                keys = pa.table({name: pc.unique(self.keys[name]).drop_null()})
-                many = bounds_of(keys) if keys.num_rows > MAXIMUM_KEYS else None
-                found += key_conditions(schema, keys, many)
+        found = {time: _time_condition(time, schema.field(time).type, self)}
+        for name in self.keys.column_names:
+            if pat.is_floating(schema.field(name).type):
+                continue  # NaN is a key, but no literal
+            keys = pa.table({name: pc.unique(self.keys[name]).drop_null()})
+            many = bounds_of(keys) if keys.num_rows > MAXIMUM_KEYS else None
+            found.update((name, item) for item in key_conditions(schema, keys, many))
         return found
 
 

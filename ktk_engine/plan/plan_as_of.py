@@ -5,7 +5,7 @@ See docs/design/reading.md, As of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -71,17 +71,20 @@ class ResolvedAsOf:
     def plans(self) -> tuple[NewestCells, ...]:
         """Plan for each dataset that gives columns, in the order of the cube's columns."""
         found, seed = [], self.cube.specification.seed_dataset
+        conditions = self.events.conditions(self.cube.schema, self.time)
         for name in sorted(self.cube.snapshots, key=lambda name: (name != seed, name)):
             own = set(visible_columns(self.cube.snapshots[name])) - self._shared
             if columns := tuple(c for c in self.columns if c in own):
-                found.append(self._plan(name, columns))
+                found.append(self._plan(name, columns, conditions))
         return tuple(found)
 
     @property
     def _shared(self) -> frozenset[str]:
         return self.cube.specification.shared_columns
 
-    def _plan(self, name: str, columns: tuple[str, ...]) -> NewestCells:
+    def _plan(
+        self, name: str, columns: tuple[str, ...], conditions: Mapping[str, Condition]
+    ) -> NewestCells:
         specification, snapshot = self.cube.specification, self.cube.snapshots[name]
         dimensions = [c for c in specification.dimension_columns if c in snapshot.columns]
         within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
@@ -95,9 +98,8 @@ class ResolvedAsOf:
         reduced = dimensions if self.condition.columns <= self._shared else None
         query = CubeQuery((*met, *others, *columns), self.condition, reduced)
         resolved = self.cube.resolved(query)
-        conditions = self.events.conditions(self.cube.schema, met, self.time)
         matched = frozenset({name})
-        every = (*resolved.conjuncts, *conditions)
+        every = (*resolved.conjuncts, *(conditions[c] for c in met if c in conditions))
         plan = self.cube.plan_resolved(replace(resolved, conjuncts=every, matched=matched))
         return NewestCells(name, plan, keys, time, others, columns)
 

@@ -56,3 +56,17 @@ def test_random_events_beside_spark(spark, tmp_path):
         theirs = {row.id: row.v for row in spark.sql(JOIN).collect()}
         ours = cube.as_of(events, ["k"], time="at", columns=["v"]).to_arrow()
         assert ours["v"].to_pylist() == [theirs[n] for n in range(200)]
+
+
+def test_conditions_of_a_statement_prune_both_sides(cube, sql):
+    """Where they are in the subquery that names the cube; Spark pushes none below the join."""
+    sql.sql("set spark.sql.join.asofJoin.enabled = true")
+    left = "(select L, P from an.c where P = 1 and L < 10)"
+    right = "(select L, P, e from an.c where P = 2 and e is not null)"
+    found = sql.sql(
+        f"select l.L, r.e from {left} l left asof join {right} r match_condition (l.L >= r.L) "
+        "on l.P + 1 = r.P"
+    )
+    assert sorted(found.collect()) == [(1, None), (6, 3.0)]
+    files = [[item.files.num_rows for item in plan.datasets] for plan in sql.plans]
+    assert sorted(files) == [[1], [1, 1]]

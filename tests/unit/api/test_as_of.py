@@ -396,13 +396,26 @@ def test_memory_is_bounded(opened, monkeypatch):
     events = pa.table({"customer": [c % 60 for c in range(n)], "at": [c // 40 for c in range(n)]})
     asked = cube.as_of(events, ["customer"], time="at")
     whole = asked.to_arrow()
-    monkeypatch.setattr("ktk_engine.local.newest_cells._PIECE_BYTES", 1)
+    piece = "ktk_engine.local.newest_cells._PIECE_BYTES"  # deep: no public size of a piece
+    monkeypatch.setattr(piece, 1)
     assert asked.to_arrow().equals(whole)
     parts = list(asked.to_batches(memory_limit=1_000_000))
     assert len(parts) > 1
     assert pa.Table.from_batches(parts).equals(whole)
     with pytest.raises(LocalEngineError, match="more than the limit"):
         asked.to_arrow(memory_limit=400_000)
+
+
+def test_a_dataset_has_its_own_keys(opened):
+    """Rates are the same for all customers, so a null customer has one, too."""
+    seed = pa.table({"customer": [1, 1, 2], "at": [1, 3, 2], "base": [1, 2, 3]})
+    rates = pa.table({"at": [1, 2, 3, 4], "rate": [10, 20, 30, 40]})
+    cube = opened.build("r", {"seed": seed, "rates": rates}, dimension_columns=["customer", "at"])
+    events = pa.table({"customer": [1, None], "at": [2, 9]})
+    assert answer(cube, events) == {"base": [1, None], "rate": [20, 30]}
+    assert answer(cube, events, on=[], columns=["rate"]) == {"rate": [20, 30]}
+    with pytest.raises(QueryError, match="has the dimension customer besides at"):
+        cube.as_of(events, [], time="at")
 
 
 def test_an_old_version_stays(cube):
