@@ -25,7 +25,6 @@ OF_QUERY = {
     **dict.fromkeys(("columns", "schema"), "use .to_arrow().schema"),
     "show": "use .to_pandas()",
     "spark": "use .to_spark()",
-    **dict.fromkeys(("groups", "arrow_groups"), "use .iter_groups() or .iter_spark_groups()"),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -46,9 +45,7 @@ def _asked_again(
     pin: Pinned, question: CubeQuery, types: Types, shard: tuple[int, int] | None
 ) -> Query:
     """Unpickle a query."""
-    made = Query(*pin.open(), question, types)
-    made._shard = shard
-    return made
+    return Query(*pin.open(), question, types, shard)
 
 
 class Query:
@@ -67,22 +64,18 @@ class Query:
         loaded: LoadedCube | LoadedTable,
         question: CubeQuery,
         types: Types = "class",
+        shard: tuple[int, int] | None = None,
     ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
-        self._shard: tuple[int, int] | None = None
+        self._shard = shard
         self._types = types
         if types not in get_args(Types):
             known = ", ".join(f'"{name}"' for name in get_args(Types))
             raise QueryError(f"There are no types {types!r}; known are {known}.")
         with loaded.state.reading():
             self.plan = loaded.answer(question)
-
-    def __copy__(self) -> Query:
-        made = Query.__new__(Query)
-        made.__dict__.update(self.__dict__)
-        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the question and its version, by which another process opens the store itself."""
@@ -137,9 +130,8 @@ class Query:
         """
         if self.plan.limit is not None:
             raise QueryError("A query with a limit has no shards: its first rows are one part.")
-        made = copy.copy(self)
-        made._shard = check_shard(index, count)
-        return made
+        part = check_shard(index, count)
+        return Query(self._store, self._loaded, self._question, self._types, part)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """Return the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.

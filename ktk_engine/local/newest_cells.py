@@ -152,4 +152,4 @@ class _Newest:
 
 def _codes_table(keys: Codes, times: Codes) -> pa.Table:
     """Codes of keys with times, to be combined in this order."""
-    return pa.table({"key": keys, "time": times})
+    return pa.table({"key": keys, "at": times})

@@ -110,7 +110,7 @@ def main(folder):
     from click.testing import CliRunner
 
     from ktk_engine import Store
-    from ktk_engine.cli.main import main as ktk  # deep: run in this process
+    from ktk_engine.cli.main import main as ktk
 
     def run(*words):
         done = CliRunner().invoke(ktk, ["--store", folder, *words], catch_exceptions=False)
