@@ -127,7 +127,7 @@ def main(folder):
     store.write_table("t", pa.table({"x": [2]}))
     assert len(keys()) == 2
     assert run("publish", "t", "--check")[0] == 0
-    assert "t is not published any more" in run("publish", "t", "--stop")[1]
+    assert "t is no longer published" in run("publish", "t", "--stop")[1]
     assert not keys()
     store.table("t").publish(["listing", "delta"])
     store.write_table("t", pa.table({"x": [3]}), "overwrite")
