@@ -50,7 +50,7 @@ _COMMANDS = """# Commands
 """
 _CLASSES = {
     "A store and what is in it": ["api.store.Store", "api.cube.Cube", "api.table.Table"],
-    "Questions and changes": ["api.query.Query", "api.transaction.Transaction"],
+    "Questions and changes": ["api.query.Query", "api.as_of.AsOf", "api.transaction.Transaction"],
     "Lazy scans": ["polars", "duckdb"],
     "Descriptions": ["cube.specification.CubeSpecification", "describe.stats.DatasetStats"],
     "Errors": ["errors"],

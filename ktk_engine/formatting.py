@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ktk_engine.errors import ConfigurationError
 
 UNKNOWN = "?"
 _UNITS = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
+_SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def number(value: int | None) -> str:
@@ -43,6 +44,20 @@ def parse_size(text: str) -> int:
     if not count:
         raise ConfigurationError(f"{text!r} is not a size: write for instance 64MB, 128MB or 1GB.")
     return count
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a duration in one unit, such as `7 days`, `12 hours` or `90s`.
+
+    Raises a `ConfigurationError` unless it is one.
+    """
+    unit = "|".join(f"{name[:-1]}s?|{letter}" for letter, name in _SPANS.items())
+    match = re.fullmatch(rf"([0-9]{{1,6}}) ?({unit})", text.strip().lower())
+    if match is None:
+        raise ConfigurationError(
+            f"{shortened(text)!r} is not a duration: write for instance 7 days, 12 hours or 90s."
+        )
+    return timedelta(**{_SPANS[match[2][0]]: int(match[1])})
 
 
 def shortened(text: str, longest: int = 300) -> str:

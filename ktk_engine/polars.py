@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ktk_engine.api.cube_or_table import CubeOrTable
-from ktk_engine.api.for_polars import check_for_polars
+from ktk_engine.api.frames_of_rows import check_for_polars
 from ktk_engine.api.store import Store
 from ktk_engine.conditions.of_polars import polars_condition
 from ktk_engine.errors import QueryError

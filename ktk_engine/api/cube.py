@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ktk_engine.api.as_of import AsOf, event_rows
 from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.frames import Frame, Metadata
 from ktk_engine.api.opened_store import OpenedStore
@@ -25,6 +26,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.plan_as_of import AsOfQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
 from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.actor import python_history
@@ -443,3 +445,48 @@ class Cube(CubeOrTable):
             limit,
         )
         return Query(self._store, loaded, question, types)
+
+    def as_of(
+        self,
+        events: Frame,
+        on: Sequence[str],
+        *,
+        time: str,
+        within: timedelta | str | int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> AsOf:
+        """Ask for the newest cells that are not later than events; no data file is read yet.
+
+        Each dataset that has the column `time` gives its newest cell with the event's keys; the
+        others give the cell with its keys. Only keys that a dataset has count for it, and only
+        cells that are rows of the cube. An event without such a cell, or with a null among its
+        keys, gets nulls.
+
+        Args:
+            events: rows as writers take them, except Spark's. They are held in memory.
+            on: dimension or partition columns whose values must be equal, of cube and events.
+            time: the dimension or partition column that is the cell's time; events have it, too.
+            within: the largest age of a cell, inclusive, such as `7 days` or a timedelta; a number
+                if the times are integers. None means any age.
+            columns: payload columns; None means all.
+            where: as for `query`: which rows of the cube count.
+            parameters: as for `query`.
+
+        Returns:
+            The events in their order with `columns`, ready to be read.
+
+        Raises:
+            QueryError: a column is missing, of another class or in both, or a dataset has a further
+                dimension, so that an event may have several newest cells.
+            DataError: `events` cannot be read as rows.
+
+        Examples:
+            >>> events = pa.table({"flight": [2, 9], "origin": ["JFK", "JFK"], "label": [1, 0]})
+            >>> rows = cube.as_of(events, ["origin"], time="flight", columns=["dest", "gust"])
+            >>> rows.to_arrow().select(["label", "dest", "gust"]).to_pylist()
+            [{'label': 1, 'dest': 'LAX', 'gust': 12.5}, {'label': 0, 'dest': 'SFO', 'gust': 12.5}]
+        """
+        question = AsOfQuery(on, time, within, columns, bind(where, parameters))
+        return AsOf(self._store, self._loaded, event_rows(events), question)

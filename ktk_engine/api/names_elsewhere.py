@@ -24,6 +24,7 @@ OF_QUERY = {
     **dict.fromkeys(("filter", "where"), "give the condition to .query(columns, where)"),
     **dict.fromkeys(("columns", "schema"), "use .to_arrow().schema"),
     "show": "use .to_pandas()",
+    "spark": "use .to_spark()",
 }
 
 

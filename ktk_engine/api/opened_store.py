@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.formatting import parse_size
 from ktk_engine.plan.open_relation import open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ktk_engine.local.answer import LocalEngine
     from ktk_engine.spark.read.scan import Scanner
 
 
@@ -39,7 +42,7 @@ class OpenedStore:
         """Refuse: settings of an object store may hold secrets, which belong in no pickle."""
         raise TypeError(
             "A store, and what was opened in it, cannot be pickled. Pass the address and the "
-            f"version to the other process, and open it there: Store({self.url!r})."
+            f"version to the other process, and open it there: Store({self.url!r}). Queries can."
         )
 
     @property
@@ -89,3 +92,14 @@ class OpenedStore:
         with spark_job():  # a server may have ended the session
             own = any_session() if session is None else session_for_frames(session)
         return Scanner(own, self._store, self._scratch, self._cache.footers)
+
+    def _engine(
+        self, store: ObjectStore, memory_limit: int | str | None, progress: Progress | None = None
+    ) -> LocalEngine:
+        """What answers in this process; `store` is that of the state which is read."""
+        from ktk_engine.local.answer import LocalEngine
+        from ktk_engine.local.memory_limit import default_memory_limit
+
+        limit = default_memory_limit() if memory_limit is None else memory_limit
+        limit = parse_size(limit) if isinstance(limit, str) else limit
+        return LocalEngine(store, self._cache.footers, limit, progress=progress)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
-from ktk_engine.api.for_polars import check_for_polars
+from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
 from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.api.stored_types import stored_types
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
-from ktk_engine.extras import need
-from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
@@ -36,16 +34,18 @@ if TYPE_CHECKING:
 
     from ktk_engine.local.answer import LocalEngine
     from ktk_engine.local.sorted_rows import Values
+    from ktk_engine.spark.read.scan import Scanner
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 Types: TypeAlias = Literal["class", "stored"]
 T = TypeVar("T")
 
 
-def _renamed(former: str, name: str) -> None:
-    """Warn of a former name, at the line that uses it."""
-    text = f"Query.{former} was renamed to Query.{name}. The old name will be removed."
-    warnings.warn(text, FutureWarning, stacklevel=3)
+def _asked_again(
+    pin: Pinned, question: CubeQuery, types: Types, shard: tuple[int, int] | None
+) -> Query:
+    """Unpickle a query."""
+    return Query(*pin.open(), question, types, shard)
 
 
 class Query:
@@ -64,16 +64,22 @@ class Query:
         loaded: LoadedCube | LoadedTable,
         question: CubeQuery,
         types: Types = "class",
+        shard: tuple[int, int] | None = None,
     ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
+        self._shard = shard
         self._types = types
         if types not in get_args(Types):
             known = ", ".join(f'"{name}"' for name in get_args(Types))
             raise QueryError(f"There are no types {types!r}; known are {known}.")
         with loaded.state.reading():
             self.plan = loaded.answer(question)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the question and its version, by which another process opens the store itself."""
+        return _asked_again, (pinned(self._loaded), self._question, self._types, self._shard)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -98,7 +104,34 @@ class Query:
             >>> "not read: weather" in cube.query(["dest"]).explain()
             True
         """
-        return explain(self.plan)
+        shard = f"\n  shard {self._shard[0]} of {self._shard[1]}" if self._shard else ""
+        return explain(self.plan) + shard
+
+    def shard(self, index: int, count: int) -> Query:
+        """Give one of several parts of the rows, for instance to each worker of a training.
+
+        Parts are disjoint and together all rows, and the same in every process. They are made of
+        whole partitions, or of parts of them between row groups, so that they have about as many
+        rows each. `to_batches` gives those of a part in the order of partitions.
+
+        Args:
+            index: which part, from 0.
+            count: how many parts there are.
+
+        Returns:
+            A query of the rows of this part, which is answered in this process.
+
+        Raises:
+            QueryError: there is no such part, or the query has a limit.
+
+        Examples:
+            >>> [cube.query().shard(index, 2).count() for index in range(2)]
+            [2, 1]
+        """
+        if self.plan.limit is not None:
+            raise QueryError("A query with a limit has no shards: its first rows are one part.")
+        part = check_shard(index, count)
+        return Query(self._store, self._loaded, self._question, self._types, part)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """Return the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
@@ -115,7 +148,7 @@ class Query:
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
 
-        scanner = self._store._scanner(session)
+        scanner = self._scanner(session)
         with self._loaded.state.reading():
             return plan_frame(scanner, self.plan)
 
@@ -142,7 +175,7 @@ class Query:
 
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
-        scanner = self._store._scanner(session)
+        scanner = self._scanner(session)
         frame = plan_frame(scanner, self.plan, with_address=True)
         whole = self._loaded.resolved(self._question)
         with self._loaded.state.reading():
@@ -214,12 +247,8 @@ class Query:
             >>> cube.query(["gust"]).to_pandas()["gust"].max()
             31.0
         """
-        need("pandas", "A pandas DataFrame", "pandas")
-        import pandas as pd
-
-        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return pandas_frame(lambda: self.to_arrow(session, **how))
 
     def to_polars(
         self,
@@ -244,14 +273,8 @@ class Query:
             >>> cube.query(["gust"]).to_polars()["gust"].max()
             31.0
         """
-        need("polars", "A DataFrame of Polars", "polars")
-        import polars as pl
-
-        check_for_polars(self._schema)
-        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame), "of a table Polars makes a frame"
-        return frame
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return polars_frame(self._schema, lambda: self.to_arrow(session, **how))
 
     def to_duckdb(
         self,
@@ -278,12 +301,8 @@ class Query:
             >>> cube.query(["gust"]).to_duckdb().aggregate("max(gust)").fetchall()
             [(31.0,)]
         """
-        need("duckdb", "A relation of DuckDB", "duckdb")
-        import duckdb
-
-        rows = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
-        relation: DuckDBPyRelation = (connection or duckdb).from_arrow(rows)
-        return relation
+        how: Any = {"engine": engine, "memory_limit": memory_limit, "progress": progress}
+        return duckdb_relation(lambda: self.to_arrow(session, **how), connection)
 
     def to_batches(
         self,
@@ -418,27 +437,6 @@ class Query:
         table = self._table(names, session, engine, memory_limit)
         return groups_of(table, self.plan.partition_by, self.plan.columns)
 
-    def spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Former name of `to_spark`."""
-        _renamed("spark", "to_spark")
-        return self.to_spark(session)
-
-    def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
-        """Former name of `iter_spark_groups`."""
-        _renamed("groups", "iter_spark_groups")
-        return self.iter_spark_groups(session)
-
-    def arrow_groups(
-        self,
-        session: SparkSession | None = None,
-        *,
-        engine: Engine = "auto",
-        memory_limit: int | str | None = None,
-    ) -> Iterator[tuple[Values, pa.Table]]:
-        """Former name of `iter_groups`."""
-        _renamed("arrow_groups", "iter_groups")
-        return self.iter_groups(session, engine=engine, memory_limit=memory_limit)
-
     def _table(
         self,
         names: Sequence[str],
@@ -455,7 +453,7 @@ class Query:
         def by_spark() -> pa.Table:
             from ktk_engine.spark.read.collect import collect
 
-            return collect(self._store._scanner(session), self.plan).select(list(names))
+            return collect(self._scanner(session), self.plan).select(list(names))
 
         with self._loaded.state.reading():
             rows = self._answered(local, by_spark, session, engine)
@@ -477,7 +475,7 @@ class Query:
         try:
             return local()
         except LocalEngineError as reason:
-            if engine == "local":
+            if engine == "local" or self._shard:
                 raise
             try:
                 return by_spark()
@@ -487,13 +485,13 @@ class Query:
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None
     ) -> LocalEngine:
-        from ktk_engine.local.answer import LocalEngine
-        from ktk_engine.local.memory_limit import default_memory_limit
+        engine = self._store._engine(self._loaded.state.store, memory_limit, progress)
+        return replace(engine, shard=self._shard)
 
-        limit = default_memory_limit() if memory_limit is None else memory_limit
-        limit = parse_size(limit) if isinstance(limit, str) else limit
-        footers = self._store._cache.footers
-        return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
+    def _scanner(self, session: SparkSession | None) -> Scanner:
+        if self._shard:
+            raise QueryError("A shard is read in this process: leave out session and engine.")
+        return self._store._scanner(session)
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:

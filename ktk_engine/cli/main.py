@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from copy import copy as copy_of
 from typing import Any
 
 import click
@@ -90,12 +89,3 @@ _COMMANDS = (
 )
 for _command in _COMMANDS:
     main.add_command(_command)
-for _former, _command in {
-    "prepare": build_class_archive,
-    "remove": drop,
-    "update-properties": set_properties,
-}.items():
-    _alias = copy_of(_command)
-    _alias.name, _alias.hidden = _former, True
-    _alias.deprecated = f"It is `ktk {_command.name}` now."
-    main.add_command(_alias)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -23,6 +24,8 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
 
+_TASKS_OF_SHARD = 4  # so that shards have about as many rows each
+
 
 def _threads() -> int:
     return os.cpu_count() or 1
@@ -36,6 +39,8 @@ class LocalEngine:
     footers: FooterCache  # cached footers of files from other writers
     limit: int = field(default_factory=default_memory_limit)  # bytes of memory an answer may take
     threads: int = field(default_factory=_threads)
+    # which of how many parts of the rows are given; None: all
+    shard: tuple[int, int] | None = None
     # called after each task with the rows done so far, and all rows
     progress: Progress | None = None
 
@@ -49,10 +54,14 @@ class LocalEngine:
         address = list(dict.fromkeys([*output, *plan.order_by]))
         if plan.limit is not None:
             return self._first_rows(plan, address).select(list(output))
-        self._check_size(decoded_bytes(self.store, self.footers, plan))
+        todo = self._tasks(plan, address)
+        whole = self.shard is None
+        self._check_size(
+            decoded_bytes(self.store, self.footers, plan) if whole else sum(t.bytes for t in todo)
+        )
         budget = MemoryBudget(self.limit)
         batches = []
-        for found in self._run(self._tasks(plan, address), self.limit):
+        for found in self._run(todo, self.limit):
             budget.take(sum(batch.nbytes for batch in found))
             batches += found
         schema = plan_schema(plan, address)
@@ -90,6 +99,8 @@ class LocalEngine:
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of a plan in batches, unordered, with only a few tasks in memory at a time.
 
+        Those of a shard come in the order of tasks.
+
         Raises a `LocalEngineError` if a slice exceeds the memory limit or only Spark can answer the
         plan.
         """
@@ -119,14 +130,25 @@ class LocalEngine:
         return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
 
     def _tasks(self, plan: Plan, names: Sequence[str] | None) -> list[Task]:
-        return tasks(self.store, self.footers, plan, names, self.threads)
+        if self.shard is None:
+            return tasks(self.store, self.footers, plan, names, self.threads)
+        # Cut alike, whichever columns are read and however many threads there are.
+        every = list(dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by]))
+        index, count = self.shard
+        workers = _TASKS_OF_SHARD * count
+        found = tasks(self.store, self.footers, plan, every, workers, least=1)
+        asked = plan.columns if names is None else [name for name in names if name in every]
+        columns = tuple(asked or every[:1])
+        shards = _shards([task.rows for task in found], count)
+        chosen = [task for task, shard in zip(found, shards, strict=True) if shard == index]
+        return [replace(task, columns=columns) for task in chosen]
 
     def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
         """Give rows unordered; refuse partitions that cannot be cut before anything is read."""
         held = self.threads + 2  # running, waiting, and with the caller
         uncut = (t.bytes for t in found if not (t.range.columns or t.is_cut_by_rows))
         self._check_size(max(uncut, default=0) * held)
-        yield from self._run(found, self.limit // held, ordered=False)
+        yield from self._run(found, self.limit // held, ordered=self.shard is not None)
 
     def _check_size(self, needed: int) -> None:
         if needed > self.limit:
@@ -145,6 +167,15 @@ class LocalEngine:
                 self.progress(done, total)
 
         yield from run_tasks(run, found, self.threads, tell, ordered)
+
+
+def _shards(rows: Sequence[int], count: int) -> list[int]:
+    """Deal tasks to shards, the largest first and each to the one with the fewest rows so far."""
+    found, loads = [0] * len(rows), [(0, shard) for shard in range(count)]
+    for number in sorted(range(len(rows)), key=lambda number: -rows[number]):
+        load, found[number] = heapq.heappop(loads)
+        heapq.heappush(loads, (load + rows[number], found[number]))
+    return found
 
 
 def _partitions(plan: Plan) -> tuple[str, ...]:

@@ -74,19 +74,21 @@ def tasks(
     names: Sequence[str] | None = None,
     workers: int = 1,
     uncut: int = 0,
+    least: int = 0,
 ) -> list[Task]:
     """Cut a plan into tasks; their rows one after the other are the plan's.
 
     Tasks come in the order of partition values and then of the leading dimension. Footers are read
     only for files of other writers and for partitions to cut. There are at least `workers` tasks if
-    there are many rows; up to `uncut` rows are not cut for the sake of workers.
+    there are many rows; up to `uncut` rows are not cut for the sake of workers, nor into tasks of
+    fewer than `least` rows, if that is given.
     """
     output = tuple(plan.columns if names is None else names)
     distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
     needed = {*output, *plan.condition.columns, *distinct}
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
     total = sum(seed.rows)
-    share = total if total <= uncut else max(total // workers, _SHARED_ROWS)
+    share = total if total <= uncut else max(total // workers, least or _SHARED_ROWS)
     width = sum(item.width for item in (seed, *others))
     pieces = list(_pieces(store, plan, seed, share, _TASK_BYTES // width))
     found = []

@@ -54,6 +54,8 @@ class ResolvedQuery:
     dimensions: tuple[str, ...]  # that address a row of the result, in order
     partition_by: tuple[str, ...] = ()  # columns whose values cut the result into groups, in order
     limit: int | None = None  # None: all
+    # Datasets that are joined inner: only cells that they have are rows.
+    matched: frozenset[str] = frozenset()
 
     @cached_property
     def needed(self) -> frozenset[str]:

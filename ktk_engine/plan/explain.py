@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.conditions.condition import Condition, IsIn, Or, TrueCondition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.formatting import counted
 from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
+from ktk_engine.types.quote import quote_identifier
+
+_LONGEST_LIST = 20
 
 
 def explain(plan: Plan) -> str:
@@ -21,7 +24,7 @@ def explain(plan: Plan) -> str:
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")
     if not isinstance(plan.condition, TrueCondition):
-        lines.append(f"  after the joins: {to_sql(plan.condition)}")
+        lines.append(f"  after the joins: {_condition(plan.condition)}")
     lines += [f"  prunes nothing: {text}" for text in ignored_conditions(plan)]
     if plan.order_by and any(item.distinct for item in plan.datasets):
         lines.append(f"  one row for each {', '.join(plan.datasets[0].distinct)}")
@@ -77,9 +80,26 @@ def _line(plan: Plan, item: DatasetPlan) -> str:
     if item.overlaid:
         text += "; overlaid, the last file wins"
     if not isinstance(item.condition, TrueCondition):
-        text += f"; where {to_sql(item.condition)}"
+        text += f"; where {_condition(item.condition)}"
     reasons = "; ".join(step.reason for step in item.steps if step.reason)
     return text + (f" ({reasons})" if reasons else "")
+
+
+def _condition(condition: Condition) -> str:
+    """A condition as people read it, with long lists counted."""
+    return " and ".join(map(_part, conjuncts(condition)))
+
+
+def _part(part: Condition) -> str:
+    match part:
+        case IsIn(column, values) if len(values) > _LONGEST_LIST:
+            return f"{quote_identifier(column)} in ({len(values):,} values)"
+        case Or(items):
+            more = len(items) - _LONGEST_LIST
+            text = " or ".join(map(to_sql, items[:_LONGEST_LIST]))
+            return f"({text} or {more:,} more)" if more > 0 else f"({to_sql(part)})"
+        case _:
+            return to_sql(part)
 
 
 def _files(item: DatasetPlan) -> str:

@@ -121,7 +121,7 @@ def _join(cube: LoadedCube, name: str, query: ResolvedQuery) -> Join | None:
     """How a dataset takes part, None if it gives neither a column nor a condition.
 
     Groups of its values restrict it and make its join inner. So does a condition that cannot be
-    true where all its payload is null (decision 1).
+    true where all its payload is null (decision 1), and a query of the cells that it has.
     """
     if name == cube.specification.seed_dataset:
         return "seed"
@@ -129,7 +129,9 @@ def _join(cube: LoadedCube, name: str, query: ResolvedQuery) -> Join | None:
     payload = columns - cube.specification.shared_columns
     if not payload & query.needed:
         return None
-    restricted = bool(payload.intersection(query.partition_by)) or any(
+    grouped = bool(payload.intersection(query.partition_by))
+    restricted = grouped or name in query.matched
+    restricted = restricted or any(
         part.columns & payload and null_rejecting(part, payload) for part in query.conjuncts
     )
     return "inner" if restricted else "left"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,6 +52,14 @@ class ObjectStore(ABC):
     def is_source(self) -> bool:
         """Whether it is a source: others' files, which are only read and may change at any time."""
         return False
+
+    @property
+    def public_options(self) -> Mapping[str, str] | None:
+        """Settings with which another process opens it by its address, none of them secret.
+
+        None: it cannot.
+        """
+        return None
 
     @property
     def is_staged(self) -> bool:

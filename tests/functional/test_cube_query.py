@@ -21,7 +21,7 @@ select distinct id % 3 as P, id % 20 as L, (id % 20) * 1.5D as w from range(60) 
 """
 PLAIN = """{{ cube_query(ref('c'), columns=['L', 'v'], where="P = 1 and w > 3 -- heavy") }}"""
 FEWER = """{{ config(materialized='table') }}
-select * from ({{ cube_query(ref('c'), columns=['w'], dimensions=['L']) }})"""
+select * from ({{ cube_query(ref('c'), columns=['w'], dimension_columns=['L']) }})"""
 GROUPS = """{{ cube_query(ref('c'), columns=['v'], where="k < 2", partition_by=['k']) }}"""
 
 
@@ -51,8 +51,7 @@ class TestCubeQuery:
             os.remove(path)
 
     def test_it_compiles_before_the_cube_exists(self, project):
-        results, log = run_dbt_and_capture(["compile", "-s", "fewer", "plain", "grouped"])
-        assert "`dimensions` is deprecated: it is `dimension_columns` now." in log
+        results = run_dbt(["compile", "-s", "fewer", "plain", "grouped"])
         compiled = {item.node.name: item.node.compiled_code for item in results}
         cube = f"{project.test_schema}.c"
         assert compiled["fewer"].strip().endswith(f"select distinct `L`, `P`, `w`\nfrom {cube})")

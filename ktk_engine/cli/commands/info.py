@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--indexes", is_flag=True, help="Count pairs of large indexes that belong to deleted files."
 )
-@click.option("--indices", is_flag=True, hidden=True, deprecated="It is `--indexes` now.")
 @store_option
 def info(
     cube: str | None,
     as_json: bool,
     rows: bool,
     indexes: bool,
-    indices: bool,
     store_url: str | None,
 ) -> None:
     """Describe CUBE (or a table): datasets, sizes, columns. Without CUBE: list all."""
@@ -47,7 +45,7 @@ def info(
     from ktk_engine.describe.info import describe
     from ktk_engine.describe.why import find_notes
 
-    description = describe(store, cube, count_rows=rows, count_gone=indexes or indices)
+    description = describe(store, cube, count_rows=rows, count_gone=indexes)
     if as_json:
         say_json(description.as_dict())
     else:

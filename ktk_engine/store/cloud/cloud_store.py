@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -76,6 +76,12 @@ class CloudStore(ObjectStore):
     def is_remote(self) -> bool:
         """See `ObjectStore.is_remote`."""
         return True
+
+    @property
+    def public_options(self) -> Mapping[str, str] | None:
+        """See `ObjectStore.public_options`."""
+        options = self._cloud.options
+        return None if self._cloud.secret & options.keys() else dict(options)
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""

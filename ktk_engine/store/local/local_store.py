@@ -10,7 +10,7 @@ import itertools
 import os
 import stat
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,6 +82,11 @@ class LocalStore(ObjectStore):
     def url(self) -> str:
         """See `ObjectStore.url`."""
         return self._url
+
+    @property
+    def public_options(self) -> Mapping[str, str]:
+        """See `ObjectStore.public_options`."""
+        return {}
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""

@@ -473,7 +473,7 @@ def test_the_command_publishes_compares_and_stops(store):
     assert (done.exit_code, json.loads(done.output)[0]["format_version"]) == (1, 0)
     assert run().exit_code == 0
     assert numbers(store) == [1, 2, 3]
-    assert "not published any more" in run("--stop").output
+    assert "no longer published" in run("--stop").output
     assert "Nothing was changed" in run("--stop").output
     assert run("--check", "--stop").exit_code == 2
 

@@ -402,7 +402,7 @@ def test_the_command_publishes_compares_and_stops(store):
     assert (done.exit_code, json.loads(done.output)[0]["format_version"]) == (1, 1)
     assert json.loads(run("--json").output)[0]["format"] == "iceberg"
     assert numbers(store) == [1, 2, 3]
-    assert "t is not published as Iceberg any more" in run("--iceberg", "--stop").output
+    assert "t is no longer published as Iceberg" in run("--iceberg", "--stop").output
     assert run("--iceberg", "--kartothek").exit_code == 2
 
 

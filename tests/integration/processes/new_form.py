@@ -110,7 +110,7 @@ def main(folder):
     from click.testing import CliRunner
 
     from ktk_engine import Store
-    from ktk_engine.cli.main import main as ktk  # deep: run in this process
+    from ktk_engine.cli.main import main as ktk
 
     def run(*words):
         done = CliRunner().invoke(ktk, ["--store", folder, *words], catch_exceptions=False)
@@ -127,7 +127,7 @@ def main(folder):
     store.write_table("t", pa.table({"x": [2]}))
     assert len(keys()) == 2
     assert run("publish", "t", "--check")[0] == 0
-    assert "t is not published any more" in run("publish", "t", "--stop")[1]
+    assert "t is no longer published" in run("publish", "t", "--stop")[1]
     assert not keys()
     store.table("t").publish(["listing", "delta"])
     store.write_table("t", pa.table({"x": [3]}), "overwrite")

@@ -12,6 +12,7 @@ import pytest
 import ktk_engine.duckdb
 import ktk_engine.polars
 from ktk_engine import Store
+from ktk_engine.api.as_of import AsOf
 from ktk_engine.api.cube import Cube
 from ktk_engine.api.cube_or_table import CubeOrTable
 from ktk_engine.api.query import Query
@@ -20,7 +21,7 @@ from ktk_engine.api.table import Table
 FINDER = doctest.DocTestFinder(recurse=True)
 FOUND = [
     example
-    for face in (Store, CubeOrTable, Cube, Table, Query, ktk_engine.duckdb, ktk_engine.polars)
+    for face in (Store, CubeOrTable, Cube, Table, Query, AsOf, ktk_engine.duckdb, ktk_engine.polars)
     for example in FINDER.find(face, face.__name__, globs={})
     if example.examples
 ]

@@ -18,7 +18,7 @@ from pyarrow.acero import Declaration, ScanNodeOptions
 import ktk_engine.duckdb
 import ktk_engine.polars
 from ktk_engine import Store
-from ktk_engine.api.for_polars import check_for_polars
+from ktk_engine.api.frames_of_rows import check_for_polars
 from ktk_engine.errors import (
     ConfigurationError,
     DatasetNotFoundError,

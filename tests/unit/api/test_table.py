@@ -91,12 +91,3 @@ def test_a_compaction_tells_how_far_it_is(store):
     told.clear()
     table.compact(progress=lambda *both: told.append(both))
     assert told == []  # there was nothing to do
-
-
-def test_former_names_of_queries_warn(tmp_path):
-    query = Store(tmp_path).write_table("t", pa.table({"a": [1]})).query()
-    with (
-        pytest.warns(FutureWarning, match=r"renamed to Query\.iter_groups"),
-        pytest.raises(QueryError),
-    ):
-        query.arrow_groups()

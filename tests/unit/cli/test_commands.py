@@ -55,9 +55,6 @@ def test_info_shows_large_indexes_and_documents(store, ktk):
     text = ktk("info", "nyc", "--indexes").stdout
     said = "flights: index on hour: 8 pairs in 2 segments, 50% of them of files that are gone"
     assert said in text
-    former = ktk("info", "nyc", "--indices")
-    assert said in former.stdout and "It is `--indexes` now." in former.stderr
-    assert "--indices" not in ktk("info", "--help").output
     assert "documents" not in text
     publish_documents(store, "nyc", wanted=False)
     assert "no documents for Kartothek, as set" in ktk("info", "nyc").stdout
@@ -333,23 +330,3 @@ def test_check_of_nothing(store, ktk):
         f"no cube and no table in {store.url}: nothing was checked" in ktk("check", code=1).stderr
     )
     assert "There is no cube and no table in this store." in ktk("cleanup").stdout
-
-
-@pytest.mark.parametrize(
-    "former, now",
-    {
-        "prepare": "build-class-archive",
-        "remove": "drop",
-        "update-properties": "set-properties",
-    }.items(),
-)
-def test_former_names_of_commands_lead_to_the_new_ones(ktk, former, now):
-    assert f"It is `ktk {now}` now." in " ".join(ktk(former, "--help").output.split())
-    assert f"  {former} " not in ktk("--help").output
-
-
-def test_a_former_name_warns(store, ktk):
-    build_nyc(store)
-    said = ktk("remove", "nyc", "weather", "--yes")
-    assert "It is `ktk drop` now." in said.stderr
-    assert "Dropped weather of cube nyc" in said.stdout

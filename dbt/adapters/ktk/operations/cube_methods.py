@@ -69,23 +69,17 @@ class CubeMethods(StoreAdapter):
         partition_by: list[str] | None = None,
         version: int | str | None = None,
         timestamp: datetime | str | None = None,
-        dimensions: list[str] | None = None,  # its former name
     ) -> str:
         """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
-        if dimensions is not None:
-            if dimension_columns is not None:
-                raise DbtRuntimeError(
-                    "cube_query: `dimensions` is the former name of `dimension_columns`. Give only "
-                    "`dimension_columns`."
-                )
-            dimension_columns = dimensions
         asked = str(relation)
         if version is not None or timestamp is not None:
             asked = self.at_version(relation, version, timestamp)
         with translated():
-            cells = dimension_columns
-            partitions = () if cells is None else self._partitions_of(as_ktk(relation))
-            return cube_query_text(asked, columns, where, cells, partition_by, partitions)
+            is_whole = dimension_columns is None
+            partitions = () if is_whole else self._partitions_of(as_ktk(relation))
+            return cube_query_text(
+                asked, columns, where, dimension_columns, partition_by, partitions
+            )
 
     def _partitions_of(self, relation: KtkRelation) -> tuple[str, ...]:
         """Partition columns of a cube; none before it exists, which its query then reports."""

@@ -21,9 +21,6 @@ select * from {{ this }}
 
 
 {#- Asks a cube for columns, rows, fewer dimensions or groups, as plain SQL. -#}
-{% macro cube_query(cube, columns=none, where=none, dimension_columns=none, partition_by=none, version=none, timestamp=none, dimensions=none) %}
-{%- if execute and dimensions is not none %}
-  {%- do exceptions.warn("cube_query: `dimensions` is deprecated: it is `dimension_columns` now.") %}
-{%- endif %}
-{{- adapter.cube_query(cube, columns, where, dimension_columns, partition_by, version, timestamp, dimensions) }}
+{% macro cube_query(cube, columns=none, where=none, dimension_columns=none, partition_by=none, version=none, timestamp=none) %}
+{{- adapter.cube_query(cube, columns, where, dimension_columns, partition_by, version, timestamp) }}
 {%- endmacro %}

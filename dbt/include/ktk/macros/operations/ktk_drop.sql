@@ -3,9 +3,3 @@
 {% macro ktk_drop(cube, dataset=none, cascade=false, schema=target.schema) %}
   {%- do log(adapter.drop_dataset(schema, cube, dataset, cascade), info=true) -%}
 {% endmacro %}
-
-
-{% macro ktk_remove(cube, dataset=none, cascade=false, schema=target.schema) %}
-  {%- do exceptions.warn("ktk_remove is deprecated: it is `ktk_drop` now.") -%}
-  {%- do ktk_drop(cube, dataset, cascade, schema) -%}
-{% endmacro %}
