@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
@@ -74,7 +78,7 @@ class TestSkipped(Base):
         assert "daily runs: calls `current_date`" in said
         assert "hooked runs: it has hooks" in said
         assert "grown runs: its SQL changed" in said
-        assert "5 of 8 models unchanged, 1 could not be judged (ktk why)" in said
+        assert "6 of 9 nodes unchanged, 1 could not be judged (ktk why)" in said
         assert resolve(store, scope_of("kept")).version == before
         assert messages(results)["shown"] == "unchanged"
         # At its fixed point an incremental model is left out too.
@@ -150,6 +154,71 @@ class TestSkipped(Base):
         assert "kept runs: KTK_RERUN is set" in said
 
 
+class TestWithoutSpark(Base):
+    @pytest.fixture(scope="class")
+    def models(self):
+        others = {"daily.sql", "hooked.sql", "grown.sql"}
+        found = {name: text for name, text in MODELS.items() if name not in others}
+        found["c.sql"] = (
+            "{{ config(materialized='cube') }} {{ cube_of(ref('cells'), ref('more')) }}"
+        )
+        found["asked.sql"] = (
+            "{{ config(materialized='table') }} select m from {{ ref('c') }} where id = 1"
+        )
+        return found
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": True}
+        return {"models": on, "seeds": on}
+
+    def test_a_process_of_its_own_starts_no_spark_and_writes_nothing(self, project):
+        """As a user's next run, with a `java` that cannot start."""
+        built("build")
+        store = store_of(project)
+        before = {info.key: info.modified for info in store.list("")}
+        command = (sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir")
+        done = subprocess.run(
+            [*command, str(project.profiles_dir)],
+            cwd=project.project_root,
+            env={**os.environ, "JAVA_HOME": "/nowhere"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        assert "7 of 7 nodes unchanged" in done.stdout
+        assert "Spark is starting" not in done.stdout
+        assert {info.key: info.modified for info in store.list("")} == before
+
+
+class TestStaged(Base):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": True}
+        hook = "{{ ktk_publish_stage(results) }}"
+        return {"models": on, "seeds": on, "on-run-end": hook, "vars": {"ktk_stage": True}}
+
+    def test_what_a_run_publishes_counts_for_the_next_one(self, project):
+        names = ["raw", "shown", "kept", "below"]
+        run = ["build", "--select", *names]
+        assert skipped(built(*run)[0]) == set()
+        results, said = built(*run)
+        assert skipped(results) == {"raw", "kept", "below"}
+        assert "The staged run was published: nothing changed" in said
+        write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")
+        # A run that is discarded leaves the notes of what is published.
+        bad = "{{ config(materialized='table') }} select raise_error('no') as n"
+        write_file(bad, project.project_root, "models", "bad.sql")
+        built("build", "--select", *names, "bad", expect_pass=False)
+        assert rows(project, "select s from {s}.below") == [(32,)]
+        assert skipped(built(*run)[0]) == set()
+        assert rows(project, "select s from {s}.below") == [(63,)]
+        assert skipped(built(*run)[0]) == {"raw", "kept", "below"}
+        # What is not staged goes on from the same notes.
+        assert skipped(built(*run, "--vars", "{ktk_stage: false}")[0]) >= {"raw", "kept"}
+
+
 class TestChecked(Base):
     @pytest.fixture(scope="class")
     def project_config_update(self):
@@ -163,7 +232,7 @@ class TestChecked(Base):
         results, said = built(*["build"])
         assert skipped(results) == set()
         assert "kept runs to be checked: it is unchanged" in said
-        assert "5 of 8 models unchanged" in said
+        assert "6 of 9 nodes unchanged" in said
         # A cause that nobody knows.
         monkeypatch.setattr(computed_from, "unknowns", lambda *_: [])
         from ktk_engine.plan.statement import trace

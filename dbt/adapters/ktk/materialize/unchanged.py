@@ -92,20 +92,18 @@ class Unchanged(CubeOfRun):
         self, model: Mapping[str, Any], relation: BaseRelation, work: Work
     ) -> bool:
         """Whether a view with this text and columns is stored, so that Spark need not check it."""
-        # Look at the columns in any case: Spark must check the query with these or later ones.
-        if work.columns_read is None or _why_in_any_case(work):
-            return False
-        if skip_unchanged_of(model["config"]).checks:
-            return False
+        known = work.columns_read  # Spark is to check the query with these columns or later ones
         view = self.relations.view(str(relation.schema), str(relation.identifier))
-        owner = self._owner(str(model["unique_id"]))
-        node = (owner.builder.node, owner.builder.project)
-        return (
+        builder = self._owner(str(model["unique_id"])).builder
+        is_unchanged = (
             view is not None
-            and (view.node, view.project) == node
-            and view.checked != ""
+            and known is not None
+            and not _why_in_any_case(work)
+            and (view.node, view.project) == (builder.node, builder.project)
             and view.checked == work.of_view(view.sql)
         )
+        self._judged.append("unchanged" if is_unchanged else "changed")
+        return is_unchanged and not skip_unchanged_of(model["config"]).checks
 
     def _why(
         self, schema: str, config: DatasetConfig, work: Work, skip: SkipUnchanged
@@ -183,7 +181,7 @@ class Unchanged(CubeOfRun):
             self._judged.clear()
             unknown = found["unknown"]
             more = f", {unknown} could not be judged (ktk why)" if unknown else ""
-            _LOGGER.info(f"{found['unchanged']} of {counted(number, 'model')} unchanged{more}")
+            _LOGGER.info(f"{found['unchanged']} of {counted(number, 'node')} unchanged{more}")
         super().cleanup_connections()
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
