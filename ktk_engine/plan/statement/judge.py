@@ -68,10 +68,14 @@ def why_computed_again(
 
 def _changed_read(note: Computed, own: State, statement: Trace, plans: bool) -> str:
     """The first change of what is read that matters; empty if there is none."""
-    now = versions_read(own.store, [statement.reads()])
+    try:
+        reads = statement.reads()
+        now = versions_read(own.store, [reads])
+    except KtkError as error:
+        return f"what it reads changed: {error.message}"
     if now == note.read:
         return ""
-    changed = _other_rows(note.read, statement.reads(), own)
+    changed = _other_rows(note.read, reads, own)
     # A version that the statement names is not compared: it is the same, or it is another one.
     if not changed or not plans or _at_moments(now) != _at_moments(note.read):
         return changed
@@ -90,9 +94,9 @@ def _at_moments(read: Iterable[DatasetVersion]) -> list[DatasetVersion]:
 def _other_rows(noted: Iterable[DatasetVersion], reads: Reads, own: State) -> str:
     """The first dataset that has had a change of rows since it was noted; empty if none has."""
     known: dict[tuple[str, str, str], DatasetVersion] = {}
-    for item in noted:
-        if known.setdefault((*item.key, item.moment), item) != item:
-            return f"{item.uuid} was read at two versions"
+    for one in noted:
+        if known.setdefault((*one.key, one.moment), one) != one:
+            return f"{one.uuid} was read at two versions"
     found = {
         (relative_store(own.store.url, item.state.store.url), item.uuid, item.moment): item
         for item in reads.looked_at

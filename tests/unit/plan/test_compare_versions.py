@@ -356,6 +356,32 @@ def test_a_new_column_may_be_meant(wide):
     assert "an.y changed (column t_b)" in wide.why(inner)
 
 
+def test_versions_that_a_statement_names(wide):
+    """A number stays; a tag may come to mean another version, also without a newer one."""
+    table = wide.face.table("t")
+    number = table.version
+    named = f"select t_a from an.t version as of {number}"
+    tagged = "select t_a from an.t version as of 'good' where month = 1"
+    both = f"select 1 from an.t where month = 3 union all select 1 from an.t version as of {number}"
+    table.tag("good")
+    for question in (named, tagged, both):
+        wide.ask(question)
+        assert wide.why(question) == ""
+    wide.face.write_table("t", some("t", 1))
+    assert [wide.why(question) for question in (named, tagged, both)] == ["", "", ""]
+    table.untag("good")
+    assert "good" in wide.why(tagged)
+    wide.face.table("t").tag("good")
+    assert "t changed, version" in wide.why(tagged)
+    assert [wide.why(question) for question in (named, both)] == ["", ""]
+    wide.ask(tagged)
+    table.untag("good")
+    table.at(version=number).tag("good")
+    assert "t changed, version" in wide.why(tagged)
+    wide.face.write_table("t", some("t", 3))
+    assert "an.t changed" in wide.why(both)
+
+
 def test_files_of_this_machine(wide, tmp_path):
     """By all that changes with their content, and with the files that there are."""
     file, other = tmp_path / "x" / "a=1" / "f.csv", tmp_path / "x" / "g.csv"
