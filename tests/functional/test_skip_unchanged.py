@@ -235,7 +235,7 @@ class TestChecked(Base):
         assert "6 of 9 nodes unchanged" in said
         # A cause that nobody knows.
         monkeypatch.setattr(computed_from, "unknowns", lambda *_: [])
-        from ktk_engine.plan.statement import trace
+        from ktk_engine.plan.statement import trace  # deep: what a text may compute
 
         monkeypatch.setattr(trace, "unknowns", lambda *_: [])
         write_file(

@@ -19,7 +19,6 @@ from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.commit import commit as commit_to_log
-from ktk_engine.log.computed import Computed, write_computed
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore

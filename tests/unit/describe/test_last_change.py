@@ -7,8 +7,8 @@ import pytest
 
 from ktk_engine.describe.last_change import changed_at, confirmed_at, last_change
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
-from tests.support.changes import Computed, DatasetChange, comment_on, write_computed
-from tests.support.committed import cube_scope, resolve, scope_of
+from tests.support.changes import DatasetChange, comment_on
+from tests.support.committed import Computed, cube_scope, resolve, scope_of, write_computed
 from tests.support.dataset_builder import (
     DbtNode,
     append_as_kartothek,
