@@ -23,6 +23,10 @@ MODELS = {
     "grown.sql": "{{ config(materialized='incremental', unique_key='id') }}"
     "select id, v from {{ ref('raw') }}"
     "{% if is_incremental() %} where id > (select max(id) from {{ this }}) - 5{% endif %}",
+    "told.py": "def model(dbt, session):\n"
+    "    dbt.config(materialized='table', deterministic=True)\n"
+    "    return dbt.ref('raw').select('v')\n",
+    "untold.py": "def model(dbt, session):\n    return dbt.ref('raw').select('v')\n",
     "cells.sql": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }}"
     "select id from {{ ref('raw') }}",
     "more.sql": "{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['id']) }}"
@@ -70,20 +74,21 @@ class TestSkipped(Base):
         assert skipped(run_dbt(["build"])) == set()
         before = resolve(store, scope_of("kept")).version
         results, said = built(*["build"])
-        assert skipped(results) == {"raw", "kept", "below", "cells", "more"}
+        assert skipped(results) == {"raw", "kept", "below", "cells", "more", "told"}
         assert "unchanged since version 1, less than a minute ago" in messages(results)["kept"]
         assert all(
             "rows_affected" not in i.adapter_response for i in results if i.node.name == "kept"
         )
         assert "daily runs: calls `current_date`" in said
         assert "hooked runs: it has hooks" in said
+        assert "untold runs: it is a Python model that does not say `deterministic: true`" in said
         assert "grown runs: its SQL changed" in said
-        assert "6 of 9 nodes unchanged, 1 could not be judged (ktk why)" in said
+        assert "7 of 11 nodes unchanged, 2 could not be judged (ktk why)" in said
         assert resolve(store, scope_of("kept")).version == before
         assert messages(results)["shown"] == "unchanged"
         # At its fixed point an incremental model is left out too.
         results = run_dbt(["build"])
-        assert skipped(results) == {"raw", "kept", "below", "cells", "more", "grown"}
+        assert skipped(results) == {"raw", "kept", "below", "cells", "more", "grown", "told"}
 
         # Other rows: all that reads them, with the reason.
         write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")
@@ -157,7 +162,7 @@ class TestSkipped(Base):
 class TestWithoutSpark(Base):
     @pytest.fixture(scope="class")
     def models(self):
-        others = {"daily.sql", "hooked.sql", "grown.sql"}
+        others = {"daily.sql", "hooked.sql", "grown.sql", "untold.py"}
         found = {name: text for name, text in MODELS.items() if name not in others}
         found["c.sql"] = (
             "{{ config(materialized='cube') }} {{ cube_of(ref('cells'), ref('more')) }}"
@@ -187,7 +192,7 @@ class TestWithoutSpark(Base):
             check=False,
         )
         assert done.returncode == 0, done.stdout
-        assert "7 of 7 nodes unchanged" in done.stdout
+        assert "8 of 8 nodes unchanged" in done.stdout
         assert "Spark is starting" not in done.stdout
         assert {info.key: info.modified for info in store.list("")} == before
 
@@ -232,7 +237,7 @@ class TestChecked(Base):
         results, said = built(*["build"])
         assert skipped(results) == set()
         assert "kept runs to be checked: it is unchanged" in said
-        assert "6 of 9 nodes unchanged" in said
+        assert "7 of 11 nodes unchanged" in said
         # A cause that nobody knows.
         monkeypatch.setattr(computed_from, "unknowns", lambda *_: [])
         from ktk_engine.plan.statement import trace  # deep: what a text may compute

@@ -55,6 +55,7 @@ class KtkConfig(SparkConfig):
     tblproperties: dict[str, Any] | None = field(default=None, metadata=MergeBehavior.Update.meta())
     query_timeout: float | None = None
     skip_unchanged: Any = None
+    deterministic: bool | None = None
 
 
 class KtkAdapter(

@@ -22,7 +22,7 @@ from dbt.adapters.ktk.config.incremental import (
 from dbt.adapters.ktk.config.layout import index_columns, layout_keys, partition_columns
 from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
-from dbt.adapters.ktk.config.skip_unchanged import KEY, skip_unchanged_of
+from dbt.adapters.ktk.config.skip_unchanged import DETERMINISTIC, KEY, skip_unchanged_of
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
@@ -41,7 +41,8 @@ _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on", "inde
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
-    *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish", KEY),
+    *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
+    *(KEY, DETERMINISTIC),
     *MERGE_KEYS,
 )
 # Keys of dbt that decide on rows. dbt has many keys, so only near misses are refused.
@@ -164,6 +165,7 @@ def parse_model_config(
         raise reader.refuse("query_timeout", problem)
     try:
         skip_unchanged_of(config)
+        reader.flag(DETERMINISTIC)
     except ValueError as error:
         raise reader.refuse(KEY, str(error)) from error
     contract = reader.contract()

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 KEY = "skip_unchanged"
+DETERMINISTIC = "deterministic"  # what a Python model says about itself
 _AGE = re.compile(r"\s*(\d{1,6})\s*(minute|hour|day|week)s?\s*")
 
 

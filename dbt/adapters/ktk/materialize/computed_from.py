@@ -5,19 +5,21 @@ See docs/design/files-and-commits.md, Notes of what was computed.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtBaseException
 
-from dbt.adapters.ktk.config.skip_unchanged import KEY
+from dbt.adapters.ktk.config.skip_unchanged import DETERMINISTIC, KEY
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.session.sessions import Sessions
@@ -59,12 +61,16 @@ class Work:
 
     @cached_property
     def trace(self) -> Trace | None:
-        """What its statement reads; None without one that can be followed."""
-        if not isinstance(self.code, str) or self.is_python:
+        """What its statement reads; None without one that can be followed.
+
+        That of a Python model is about all relations that it refers to.
+        """
+        if not isinstance(self.code, str):
             return None
         known, sessions = self._functions_by_name.keys(), self.sessions
         try:
-            return trace(self.code, sessions.relations(), sessions.dialect_of_run(), known)
+            sql = _all_referred(self.code) if self.is_python else self.code
+            return trace(sql, sessions.relations(), sessions.dialect_of_run(), known)
         except Exception as error:  # noqa: BLE001 (Spark says what is wrong with the statement)
             _LOGGER.debug(f"{self.model['name']}: what it reads is not known: {error!r}")
             return None
@@ -83,8 +89,8 @@ class Work:
     @cached_property
     def unknown(self) -> Mapping[str, str]:
         """What may have changed without a trace, and where it is."""
-        if self.is_python:
-            return {"it is a Python model": ""}
+        if self.is_python and not self.model["config"].get(DETERMINISTIC):
+            return {f"it is a Python model that does not say `{DETERMINISTIC}: true`": ""}
         if self.model.get("resource_type") == "snapshot":
             return {"it is a snapshot, which always runs": ""}
         if not isinstance(self.code, str):
@@ -153,9 +159,10 @@ class Work:
     def _parts(self) -> dict[str, Any]:
         model, columns = self.model, (self.model.get("columns") or {}).items()
         said = {name: (item.get("data_type"), item.get("constraints")) for name, item in columns}
-        is_traced = self.trace is not None
+        is_traced = self.trace is not None and not self.is_python
         return {
             "code": None if is_traced else self.code,
+            "Python and its packages": _environment() if self.is_python else None,
             **{f"config {key}": v for key, v in model["config"].items() if key not in _OTHERS},
             "columns": said if any(any(item) for item in said.values()) else None,
             "constraints": model.get("constraints"),
@@ -220,6 +227,23 @@ def _digest(item: Any) -> str:
     if not isinstance(item, bytes):
         data = json.dumps(item, sort_keys=True, default=str).encode()
     return digest(data)[:_DIGITS]
+
+
+def _all_referred(code: str) -> str:
+    """A query of all that a Python model refers to, from the part that dbt has added to it."""
+    names: list[str] = []
+    for part in ast.walk(ast.parse(code)):
+        match part:
+            case ast.Assign(targets=[ast.Name(id="refs" | "sources")], value=ast.Dict() as found):
+                names += ast.literal_eval(found).values()
+    return f"select * from {', '.join(sorted({*names}))}" if names else "select 1"
+
+
+@cache
+def _environment() -> str:
+    """This Python, and all packages that it has."""
+    found = sorted(f"{item.name} {item.version}" for item in distributions())
+    return "\n".join([sys.version, *found])
 
 
 @cache
