@@ -142,6 +142,11 @@ class TestSkipped(Base):
             return found
 
         assert not runs(raw.compact)
+        document = store.root / "kept.by-dataset-metadata.json"
+        before = document.read_bytes()
+        mark = scope_of("kept").published_key("kept")
+        assert not runs(lambda: store.delete([document.name, mark]))
+        assert document.read_bytes() == before
         assert not runs(lambda: Store.of(store).table("raw").delete("id = 2").restore(1))
         assert runs(lambda: store.delete([key]))
         assert runs(lambda: store.put(key, store.get(key)[:-9]))

@@ -239,7 +239,7 @@ class Materializations(Unchanged):
                 )
                 entry = before.entry if before else None
                 note_computed(store, config.target, outcome, noted[-1:], work, entry)
-                self._check_expected(model, config.target.uuid, outcome)
+                self._check_expected(work, config.target.uuid, outcome, noted[-1:])
                 self._taken_out.update(
                     (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )

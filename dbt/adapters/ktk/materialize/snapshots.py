@@ -11,6 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
+from dbt.adapters.ktk.config.skip_unchanged import skip_unchanged_of
 from dbt.adapters.ktk.config.snapshot_config import (
     check_comparable,
     check_times,
@@ -66,6 +67,8 @@ class Snapshots(Materializations):
         with self.connections.running():
             self._check_place(model, relation, config)
             work = self._work(model, source_sql, False)
+            if skip_unchanged_of(model["config"]).is_on:
+                _LOGGER.info(f"{relation} runs: {next(iter(work.unknown))}")
             store = self.connections.warehouse.create_schema(str(relation.schema))
             before = resolve(store, config.target.scope).datasets.get(config.target.uuid)
         noted: list[Reads] = []

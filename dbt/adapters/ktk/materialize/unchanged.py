@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.context import SpawnContext
@@ -29,9 +29,12 @@ from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of_skipped
 from ktk_engine.describe.first_difference import first_difference
 from ktk_engine.formatting import counted
-from ktk_engine.log.computed import Computed, read_computed
+from ktk_engine.log.change.reads import Reads
+from ktk_engine.log.commit import Committed
+from ktk_engine.log.computed import Computed, read_computed, versions_read
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.statement.judge import why_computed_again
+from ktk_engine.publish.publish import publish
 from ktk_engine.write.write_result import RowChanges
 
 _LOGGER = AdapterLogger("ktk")
@@ -85,8 +88,10 @@ class Unchanged(CubeOfRun):
             return None
         self._judged.append("unchanged")
         del self._works[str(model["unique_id"])]
+        if state.head is not None:  # what a run that failed there has left behind
+            publish(Committed(state, state.head, {}, state))
         published(Outcome("", RowChanges()), state.store, config, history_of(model))
-        return response_of_skipped(note.version, _age(state.store.now() - note.time))
+        return response_of_skipped(note.version, f"{_age(state.store.now() - note.time)} ago")
 
     def _view_is_unchanged(
         self, model: Mapping[str, Any], relation: BaseRelation, work: Work
@@ -127,7 +132,7 @@ class Unchanged(CubeOfRun):
             return state, None, "another node built it, or under another name"
         note = read_computed(state.store, state.scope, config.target.uuid)
         if note is not None and skip.at_most and state.store.now() - note.time > skip.at_most:
-            return state, note, f"its rows are {_age(state.store.now() - note.time)[:-4]} old"
+            return state, note, f"its rows are {_age(state.store.now() - note.time)} old"
         if note is not None and work.unknown:
             what, where = next(iter(work.unknown.items()))
             return state, note, f"{what} ({where})" if where else what
@@ -153,13 +158,18 @@ class Unchanged(CubeOfRun):
             tuple(dict.fromkeys(hooks)),
         )
 
-    def _check_expected(self, model: Mapping[str, Any], uuid: str, outcome: Outcome) -> None:
+    def _check_expected(
+        self, work: Work, uuid: str, outcome: Outcome, reads: Iterable[Reads]
+    ) -> None:
         """Raise a `DbtRuntimeError` if a node that could have been skipped has other rows now."""
+        model = work.model
         before = self._expected.pop(str(model["unique_id"]), None)
         if before is None:
             return
         self._judged.append("unchanged")
-        if outcome.unchanged:
+        judged = [work.trace.reads()] if work.trace is not None else []
+        is_later = versions_read(before.store, reads) != versions_read(before.store, judged)
+        if outcome.unchanged or is_later:  # others have changed what it reads since it was judged
             return
         after = resolve(before.store, before.scope)
         difference = first_difference(before, after, uuid)
@@ -212,9 +222,9 @@ def _why_in_any_case(work: Work) -> str:
 
 
 def _age(age: timedelta) -> str:
-    """How long ago something was, for people."""
+    """How old something is, for people."""
     minutes = max(int(age.total_seconds()) // 60, 0)
     for size, one in ((1440, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:
-            return f"{counted(minutes // size, one)} ago"
-    return "less than a minute ago"
+            return counted(minutes // size, one)
+    return "less than a minute"
