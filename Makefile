@@ -13,6 +13,8 @@
 # make test-connect  the functional core over Spark Connect: a client without Java and without classic
 #               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
 # make test-connect-dbt  dbt's own suites of models, incremental models and snapshots over Spark Connect
+# make test-unchanged  modules of dbt's own suites, where each model that could have been left out is
+#               compared with what is stored (`skip_unchanged: check`)
 # make test-sail  what Sail can do, a server of Spark Connect without Java, in an environment of its own
 # make test-readers  what Delta and Iceberg readers see of published tables (delta-rs, Polars, DuckDB,
 #               ClickHouse, Daft, pyiceberg, iceberg-rust), in an environment of its own
@@ -130,6 +132,7 @@ endif
 endif
 
 .PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-sail test-dbt \
+	test-unchanged \
 	test-projects test-spark test-lowest test-newest test-readers \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
@@ -168,6 +171,10 @@ test-connect: $(CONNECT_ENV)/.installed
 test-connect-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) --connect $(addprefix tests/functional/adapter/test_, \
 		basic.py incremental.py simple_snapshot.py)
+
+test-unchanged: .venv/.installed
+	.venv/bin/python -m pytest $(PARALLEL) --check-unchanged $(addprefix tests/functional/adapter/test_, \
+		basic.py incremental.py ephemeral.py simple_seed.py persist_docs.py)
 
 test-sail: .venv-sail/.installed
 	.venv-sail/bin/python -m pytest $(WARN) tests/connect/test_sail.py

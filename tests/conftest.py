@@ -108,3 +108,8 @@ def pytest_addoption(parser):
         action="store_true",
         help="dbt runs over Spark Connect, on a server that is started for its tests",
     )
+    parser.addoption(
+        "--check-unchanged",
+        action="store_true",
+        help="each model that could have been left out of a run is compared with what is stored",
+    )

@@ -9,6 +9,8 @@ from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
 from dbt.tests.util import run_dbt
 
+from dbt.adapters.ktk.config import skip_unchanged
+from dbt.adapters.ktk.config.skip_unchanged import SkipUnchanged
 from tests.conftest import FEW_ROWS, OF_SESSIONS, SPARK_SETTINGS
 from tests.servers.connect import ConnectServer
 
@@ -42,6 +44,15 @@ def over_connect(request, tmp_path_factory):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("SPARK_REMOTE", server.url)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_if_unchanged(request):
+    """With `--check-unchanged`, `skip_unchanged: check` for all nodes that do not say otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("check_unchanged"):
+            patch.setattr(skip_unchanged, "DEFAULT", SkipUnchanged(is_on=True, checks=True))
         yield
 
 

@@ -22,13 +22,18 @@ class SkipUnchanged:
     at_most: timedelta | None = None  # the age of rows from which it runs all the same
 
 
+DEFAULT = SkipUnchanged()
+
+
 def skip_unchanged_of(config: Mapping[str, Any]) -> SkipUnchanged:
     """Read the configuration of a node; raises a ValueError that says what it must be."""
     value = config.get(KEY)
     if isinstance(value, str) and value.casefold() in ("true", "false"):  # a variable, from Jinja
         value = value.casefold() == "true"
-    if value is None or isinstance(value, bool):
-        return SkipUnchanged(bool(value))
+    if value is None:
+        return DEFAULT
+    if isinstance(value, bool):
+        return SkipUnchanged(value)
     if value == "check":
         return SkipUnchanged(True, checks=True)
     if isinstance(value, Mapping) and [*value] == ["at_most"]:
