@@ -55,6 +55,13 @@ def skipped(results):
 
 class Base:
     @pytest.fixture(scope="class")
+    def snapshots(self):
+        return {
+            "held.sql": "{% snapshot held %}{{ config(strategy='check', unique_key='id', "
+            "check_cols=['v']) }} select id, v from {{ ref('raw') }}{% endsnapshot %}"
+        }
+
+    @pytest.fixture(scope="class")
     def seeds(self):
         return {"raw.csv": SEED}
 
@@ -67,7 +74,7 @@ class TestSkipped(Base):
     @pytest.fixture(scope="class")
     def project_config_update(self):
         on = {"+skip_unchanged": True}
-        return {"models": on, "seeds": on}
+        return {"models": on, "seeds": on, "snapshots": on}
 
     def test_only_what_changed_runs(self, project):
         store = store_of(project)
@@ -83,12 +90,22 @@ class TestSkipped(Base):
         assert "hooked runs: it has hooks" in said
         assert "untold runs: it is a Python model that does not say `deterministic: true`" in said
         assert "grown runs: its SQL changed" in said
-        assert "7 of 11 nodes unchanged, 2 could not be judged (ktk why)" in said
+        assert "held runs: its last run stored rows, and may have more to add" in said
+        assert "7 of 12 nodes unchanged, 2 could not be judged (ktk why)" in said
         assert resolve(store, scope_of("kept")).version == before
         assert messages(results)["shown"] == "unchanged"
         # At its fixed point an incremental model is left out too.
         results = run_dbt(["build"])
-        assert skipped(results) == {"raw", "kept", "below", "cells", "more", "grown", "told"}
+        assert skipped(results) == {
+            "raw",
+            "kept",
+            "below",
+            "cells",
+            "more",
+            "grown",
+            "told",
+            "held",
+        }
 
         # Other rows: all that reads them, with the reason.
         write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")
@@ -180,11 +197,12 @@ class TestWithoutSpark(Base):
     @pytest.fixture(scope="class")
     def project_config_update(self):
         on = {"+skip_unchanged": True}
-        return {"models": on, "seeds": on}
+        return {"models": on, "seeds": on, "snapshots": on}
 
     def test_a_process_of_its_own_starts_no_spark_and_writes_nothing(self, project):
         """As a user's next run, with a `java` that cannot start."""
-        built("build")
+        for _ in range(2):  # the snapshot finds nothing new
+            built("build")
         store = store_of(project)
         before = {info.key: info.modified for info in store.list("")}
         command = (sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir")
@@ -197,7 +215,7 @@ class TestWithoutSpark(Base):
             check=False,
         )
         assert done.returncode == 0, done.stdout
-        assert "8 of 8 nodes unchanged" in done.stdout
+        assert "9 of 9 nodes unchanged" in done.stdout
         assert "Spark is starting" not in done.stdout
         assert {info.key: info.modified for info in store.list("")} == before
 
@@ -233,7 +251,7 @@ class TestChecked(Base):
     @pytest.fixture(scope="class")
     def project_config_update(self):
         on = {"+skip_unchanged": "check"}
-        return {"models": on, "seeds": on}
+        return {"models": on, "seeds": on, "snapshots": on}
 
     def test_it_runs_and_is_compared(self, project, monkeypatch):
         from dbt.adapters.ktk.materialize import computed_from
@@ -242,7 +260,7 @@ class TestChecked(Base):
         results, said = built(*["build"])
         assert skipped(results) == set()
         assert "kept runs to be checked: it is unchanged" in said
-        assert "7 of 11 nodes unchanged" in said
+        assert "7 of 12 nodes unchanged" in said
         # A cause that nobody knows.
         monkeypatch.setattr(computed_from, "unknowns", lambda *_: [])
         from ktk_engine.plan.statement import trace  # deep: what a text may compute

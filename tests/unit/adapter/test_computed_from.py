@@ -18,11 +18,13 @@ def sessions(tmp_path) -> Sessions:
     return Sessions(Warehouse(tmp_path), {})
 
 
-def work(sessions, code: str | bytes = "select n from an.t", *, hooks=(), settings=None, **model):
+def work(
+    sessions, code: str | bytes = "select n from an.t", hooks=(), settings=None, macros=(), **model
+):
     config = model.pop("config", {})
     return Work(
         {"name": "m", "language": "sql", "config": config, **model},
-        *(code, False, sessions, settings or {}, tuple(hooks)),
+        *(code, False, sessions, settings or {}, tuple(hooks), dict(macros)),
     )
 
 
@@ -58,6 +60,7 @@ def test_it_is_known_and_the_same_each_time(sessions):
         ({"batch": {"id": 1}}, "batch"),
         ({"settings": {"spark.sql.x": "1"}}, "parameters"),
         ({"hooks": ["create table x as select 1"]}, "on-run-start"),
+        ({"macros": {"macro.p.snapshot_x": "{% macro ..."}}, "macros of snapshots"),
     ],
 )
 def test_what_decides_about_rows(sessions, other, part):
@@ -98,7 +101,6 @@ def test_functions_of_the_project(sessions):
         ({"code": "select * from somewhere"}, "reads somewhere, which no store holds"),
         ({"config": {"sql_header": "set x = current_date()"}}, "calls `current_date`"),
         ({"config": {"sql_header": "set spark.sql.ansi.enabled = false"}}, "its sql_header sets"),
-        ({"resource_type": "snapshot"}, "it is a snapshot"),
         ({"code": "def model(dbt, session): ...", "language": "python"}, "it is a Python model"),
     ],
 )

@@ -54,6 +54,7 @@ class Work:
     sessions: Sessions
     parameters: Mapping[str, Any]  # of the profile
     on_run_start: tuple[str, ...]  # hooks of the project
+    macros: Mapping[str, str]  # that compare old with new rows of a snapshot, by name; else empty
 
     def __post_init__(self) -> None:
         """Look at all of it: files may change while the rows are computed."""
@@ -91,8 +92,6 @@ class Work:
         """What may have changed without a trace, and where it is."""
         if self.is_python and not self.model["config"].get(DETERMINISTIC):
             return {f"it is a Python model that does not say `{DETERMINISTIC}: true`": ""}
-        if self.model.get("resource_type") == "snapshot":
-            return {"it is a snapshot, which always runs": ""}
         if not isinstance(self.code, str):
             return {}
         header, defaults = self._header, _spark_defaults().decode(errors="replace")
@@ -183,6 +182,7 @@ class Work:
             "SPARK_HOME": os.environ.get("SPARK_HOME"),
             "spark-defaults.conf": _spark_defaults(),
             "on-run-start": self.on_run_start,
+            "macros of snapshots": self.macros,
         }
 
 
@@ -205,6 +205,8 @@ def note_computed(
         version, commit = before.version, before.commit
     try:
         read = versions_read(store, reads)
+        if target.keeps_versions:  # it reads its own rows in any case
+            read = tuple(item for item in read if item.uuid != target.uuid)
         note = Computed(
             *(version, commit, store.now(), work.digests, read, work.unknown, outcome.unchanged)
         )

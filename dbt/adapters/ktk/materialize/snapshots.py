@@ -11,7 +11,6 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
-from dbt.adapters.ktk.config.skip_unchanged import skip_unchanged_of
 from dbt.adapters.ktk.config.snapshot_config import (
     check_comparable,
     check_times,
@@ -67,8 +66,6 @@ class Snapshots(Materializations):
         with self.connections.running():
             self._check_place(model, relation, config)
             work = self._work(model, source_sql, False)
-            if skip_unchanged_of(model["config"]).is_on:
-                _LOGGER.info(f"{relation} runs: {next(iter(work.unknown))}")
             store = self.connections.warehouse.create_schema(str(relation.schema))
             before = resolve(store, config.target.scope).datasets.get(config.target.uuid)
         noted: list[Reads] = []
@@ -88,6 +85,7 @@ class Snapshots(Materializations):
                 outcome = self._build_versions(model, relation, query, config, noted)
             entry = before.entry if before else None
             note_computed(store, config.target, outcome, noted[-1:], work, entry)
+            self._check_expected(work, config.target.uuid, outcome, noted[-1:])
             self._warn_of_times(relation, config)
             outcome = published(outcome, store, config, history_of(model))
         return response_of(outcome)

@@ -156,7 +156,13 @@ class Unchanged(CubeOfRun):
             self.connections.sessions,
             self.config.credentials.server_side_parameters,
             tuple(dict.fromkeys(hooks)),
+            self._snapshot_macros() if model.get("resource_type") == "snapshot" else {},
         )
+
+    def _snapshot_macros(self) -> dict[str, str]:
+        """The texts of all macros that may say what a snapshot compares."""
+        macros: Mapping[str, Any] = getattr(self._macro_resolver, "macros", None) or {}
+        return {name: item.macro_sql for name, item in macros.items() if "snapshot" in name}
 
     def _check_expected(
         self, work: Work, uuid: str, outcome: Outcome, reads: Iterable[Reads]
@@ -168,8 +174,11 @@ class Unchanged(CubeOfRun):
             return
         self._judged.append("unchanged")
         judged = [work.trace.reads()] if work.trace is not None else []
-        is_later = versions_read(before.store, reads) != versions_read(before.store, judged)
-        if outcome.unchanged or is_later:  # others have changed what it reads since it was judged
+        then, now = (
+            [item for item in versions_read(before.store, side) if item.uuid != uuid]
+            for side in (judged, reads)
+        )
+        if outcome.unchanged or then != now:  # others have changed what it reads since
             return
         after = resolve(before.store, before.scope)
         difference = first_difference(before, after, uuid)

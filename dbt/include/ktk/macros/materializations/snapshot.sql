@@ -6,7 +6,9 @@
   {%- if not target_relation.is_table -%}
     {%- do exceptions.relation_wrong_type(target_relation, 'table') -%}
   {%- endif -%}
+  {%- set response, versions_sql = adapter.unchanged(model, target_relation, compiled_code), compiled_code -%}
   {{ ktk_run_pre_hooks() }}
+  {%- if response is none -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], exists) -%}
   {%- if exists -%}
@@ -18,6 +20,7 @@
   {%- endif -%}
   {%- set response = adapter.write_snapshot(
       model, target_relation, compiled_code, versions_sql, exists) -%}
+  {%- endif -%}
   {%- call noop_statement('main') -%}
     {{ versions_sql }}
   {%- endcall -%}
