@@ -103,6 +103,7 @@ class TestVerbs:
         assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")
 
     def test_a_cleanup_deletes_only_if_it_is_told_to(self, built):
+        run_dbt(["run", "--empty"])  # the same rows again would keep their files
         run_dbt(["run", "--full-refresh"])
         store = store_of(built)
         arguments = "name: c, older_than: 0m, keep_versions: 1"
