@@ -210,4 +210,4 @@ def test_whether_what_is_unchanged_runs(value, found):
 def test_other_values_of_skip_unchanged(value):
     said = refused(skip_unchanged=value)
     assert "config `skip_unchanged` must be true, false, check or {at_most: 7 days}" in said
-    assert "Did you mean `skip_unchanged`" in refused(skip_unchangd=True)
+    assert "Did you mean `skip_unchanged`" in refused(skip_unchange=True)
