@@ -84,8 +84,8 @@ def test_an_unsupported_document_is_called_that_and_stays(store, ktk, kind, ours
     edit(store, "plain", change)
     grow_old(store)
     before = tree(store.root)
-    words = ["query plain", "info plain", "remove plain --yes", "cleanup plain --delete"]
-    words += ["cleanup --delete", "check plain", "adopt plain", "stats plain", "remove plain"]
+    words = ["query plain", "info plain", "drop plain --yes", "cleanup plain --delete"]
+    words += ["cleanup --delete", "check plain", "adopt plain", "stats plain", "drop plain"]
     for command in words:
         if ours and command.split()[0] in ("query", "info", "stats"):
             continue  # the log knows what it has, and says so with a warning
@@ -189,11 +189,11 @@ def with_new_checksum(data, **changes):
     return b'{\n "sha256": "' + digest + b'",' + body[1:]
 
 
-BEFORE = r"format 6, which only versions before the first release wrote"
+BEFORE = r"format 7, which only versions before the first release wrote"
 LATER = r"format 99.*Upgrade"
 NEEDS = r"does not know: branches.*Upgrade"
 UNKNOWN = [
-    ({"format": 6}, BEFORE),
+    ({"format": 7}, BEFORE),
     ({"format": 99}, LATER),
     ({"format": 99, "datasets": 3, "parent": None}, LATER),
     ({"needs": ["branches"]}, NEEDS),
@@ -208,7 +208,7 @@ def test_a_log_entry_of_another_release_is_not_called_damaged(store, ktk, change
     store.put(key, with_new_checksum(store.get(key), **change))
     grow_old(store)
     before = tree(store.root)
-    for command in ("query", "info", "check", "history", "cleanup --delete", "remove --yes"):
+    for command in ("query", "info", "check", "history", "cleanup --delete", "drop --yes"):
         name, *options = command.split()
         said = ktk(name, "plain", *options, code=1).output
         assert re.search(why, " ".join(said.split())), (command, said)

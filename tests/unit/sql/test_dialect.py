@@ -77,7 +77,7 @@ def test_spark_gets_a_stored_text_in_its_dialect(dialect, text, sparks):
     ],
 )
 def test_a_text_without_a_literal_where_only_a_literal_may_be_is_refused(dialect, text, word):
-    with pytest.raises(ConfigurationError, match=rf"escapedStringLiterals.*behind {word}\."):
+    with pytest.raises(ConfigurationError, match=rf"escapedStringLiterals.*{word} needs a literal"):
         dialect.for_spark(text)
 
 
