@@ -140,6 +140,20 @@ class TestSkipped(Base):
         assert messages(results)["shown"] == "view, 2 columns"
         assert sorted(rows(project, "select id, w from {s}.kept")) == [(2, 21), (3, 31)]
 
+    def test_the_environment_runs_all(self, project, monkeypatch):
+        run_dbt(["build"])
+        monkeypatch.setenv("KTK_RERUN", "1")
+        results, said = built(*["build"])
+        assert skipped(results) == set()
+        assert "kept runs: KTK_RERUN is set" in said
+
+
+class TestBetweenRuns(Base):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": True}
+        return {"models": on, "seeds": on, "snapshots": on}
+
     def test_what_else_may_have_happened(self, project):
         """Between the runs: to a note, and to what is read."""
         from ktk_engine import Store
@@ -172,13 +186,6 @@ class TestSkipped(Base):
         assert runs(lambda: Store.of(store).table("kept").rename("x").rename("kept"))
         assert not runs(lambda: Store.of(store).table("raw").rename("y").rename("raw"))
         assert sorted(rows(project, "select id, w from {s}.kept")) == [(1, 11)]
-
-    def test_the_environment_runs_all(self, project, monkeypatch):
-        run_dbt(["build"])
-        monkeypatch.setenv("KTK_RERUN", "1")
-        results, said = built(*["build"])
-        assert skipped(results) == set()
-        assert "kept runs: KTK_RERUN is set" in said
 
 
 class TestWithoutSpark(Base):
