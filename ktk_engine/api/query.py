@@ -14,7 +14,6 @@ from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_
 from ktk_engine.api.names_elsewhere import OF_QUERY, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.shards import Pinned, check_shard, pinned
-from ktk_engine.api.stored_types import stored_types
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.messages import Message
@@ -390,6 +389,8 @@ class Query:
         """The types that columns have in the files of the plan; empty for types of classes."""
         if self._types == "class":
             return {}
+        from ktk_engine.local.answer import stored_types
+
         return stored_types(self._loaded.state.store, self._store._cache.footers, self.plan)
 
     @property

@@ -214,8 +214,8 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     if seeds and left:
         raise ConsistencyError(
             Message(
-                f"{seeds[0]} is the seed dataset, which {', '.join(left)} depend on. To drop the "
-                "whole cube: ",
+                f"{seeds[0]} is the seed dataset, without which {', '.join(left)} cannot be read. "
+                "To drop the whole cube: ",
                 Remedy.on("drop", state.scope.name),
                 ". Nothing was removed.",
             )

@@ -190,6 +190,7 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     if leaving:
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
     text = None
+    # Rows that keep the dataset's classes break nothing, so what the findings say comes first.
     if broken and not leaving and not (findings and target.mode is not None):
         text = breakage_text(target.cube, broken, full_refresh, external)
     return _Checked(model, committed, tuple(findings), text, leaving, notes)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.local.join_run import JoinRun, MemoryBudget, arrow_limits, too_large
 from ktk_engine.local.memory_limit import default_memory_limit
 from ktk_engine.local.read.first_rows import FirstRows, around, cells_of
@@ -23,6 +24,7 @@ from ktk_engine.local.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.type_class import plain_type
 
 _TASKS_OF_SHARD = 4  # so that shards have about as many rows each
 
@@ -189,3 +191,12 @@ def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
         for found in plan.fields_of(item, item.columns):
             types.setdefault(found.name, found.type)
     return pa.schema([pa.field(name, types[name]) for name in names])
+
+
+def stored_types(store: ObjectStore, footers: FooterCache, plan: Plan) -> dict[str, pa.DataType]:
+    """The type of each column in the files of a plan: the smallest that holds all values."""
+    types: dict[str, pa.DataType] = {}
+    for item in plan.datasets:
+        for found in stored_schema(store, footers, item.snapshot, item.files):
+            types.setdefault(found.name, plain_type(found.type))
+    return types

@@ -85,10 +85,9 @@ def find_garbage(
     """List a scope's objects and keep everything that may still be needed.
 
     The listing comes before the intents, and those before the roots: a commit in between is then
-    protected by its intent or is among the roots. `is_published` says whether a
-    key in a dataset's folder belongs to what is published in another format. `named` maps uuids to
-    the files that documents of other scopes name (None if unknown), and is filled for the next
-    scope. Raises a
+    protected by its intent or is among the roots. `is_published` says whether a key in a dataset's
+    folder belongs to what is published in another format. `named` maps uuids to the files that
+    documents of other scopes name (None if unknown), and is filled for the next scope. Raises a
     `ForeignWriterError`, `UnsupportedFormatError`, `ObjectNotFoundError` or `FormatError` if it
     cannot tell what is needed.
     """

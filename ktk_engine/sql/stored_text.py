@@ -113,14 +113,14 @@ def check_plans(
     uses = count_uses_of_with(query.sql)
     # A text in a plan may look like a relation, and is refused. It hides none.
     others = [name for name in read if name not in ours and read[name] > uses[Identifier(name)]]
-    if not is_foreign:  # these can read tables of Spark's catalog by their full names
+    if not is_foreign:  # its full names may be tables in Spark's catalog
         others = [name for name in others if _is_of_session(name)]
     if others or (is_foreign and _OF_SESSIONS.search(plans)):
         what = f"`{shortened(others[0].replace(', ', '.'))}`" if others else "something"
         raise QueryError(
             f"{view} reads {what} that only this session has. No stored view can read temporary "
-            "views, and those of other stores cannot read variables or tables of Spark's catalog "
-            "either. Nothing was computed."
+            "views. Those of other stores cannot read session variables either, nor tables in "
+            "Spark's catalog. Nothing was computed."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from ktk_engine.log.garbage import find_garbage  # deep: asked by a thread
-from ktk_engine.publish.published_forms import owned_by_form  # deep: what it needs
+from ktk_engine.publish.published_forms import owned_by_form  # deep: given by clean-ups
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE
 from tests.faults.read import rows_of

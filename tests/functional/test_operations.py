@@ -99,6 +99,9 @@ class TestVerbs:
         assert "its version" in self.say("ktk_publish", "{name: c}")
         assert "iceberg" in self.say("ktk_publish", "{name: c, iceberg: true}")
         assert "is no longer published" in self.say("ktk_publish", "{name: c, stop: true}")
+        for value in ("true", "false"):
+            said = self.say("ktk_publish", f"{{name: c, icberg: {value}}}", succeeds=False)
+            assert "ktk_publish has no argument `icberg`. Did you mean `iceberg`?" in said
 
     def test_git_ignores_the_warehouse(self, built):
         assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")

@@ -95,7 +95,7 @@ class TestRebuiltCube:
         broken = SEED.replace("id as L", TEXT).replace("range(60)", "range(60) where nothing")
         self.change(project, cells=broken, a_extra=ENRICHMENT.replace("id as L", TEXT))
         _, log = run_dbt_and_capture([*ALL, "--threads", "1"], expect_pass=False)
-        assert "This run took cells out of cube c" in log
+        assert "This run removed cells from cube c" in log
         with pytest.raises(Exception, match="Cube c has no dataset cells, extra"):
             run_dbt(["show", "--inline", "select * from {{ ref('c') }}"])
         self.change(

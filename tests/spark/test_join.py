@@ -48,7 +48,7 @@ def small_answer(scanner, plan):
 @pytest.fixture(params=["tasks", "here", "Spark"])
 def answer(request, sql, store, monkeypatch):
     if request.param == "Spark":  # as for a dataset that all tasks would read
-        monkeypatch.setattr("ktk_engine.spark.read.plan_frame._MOST_REREAD", 0)
+        monkeypatch.setattr("ktk_engine.spark.read.plan_frame._MAX_READ_AMPLIFICATION", 0)
     frame = small_answer if request.param == "here" else plan_frame
 
     def ask(columns=None, where=None):

@@ -68,9 +68,9 @@ class KtkRelation(SparkRelation):
     project: ClassVar[Project | None] = None
     # those of the project that the run has met; None likewise
     functions: ClassVar[Functions | None] = None
-    # where its rows are stored if not in the profile's store; see `source_address`
     # the first parts of names that the run has met; None likewise
     databases: ClassVar[Databases | None] = None
+    # where its rows are stored if not in the profile's store; see `source_address`
     address: str = ""
     version: str = ""  # clause of Spark's SQL for an earlier version; empty for the newest
 

@@ -46,7 +46,7 @@ _OURS = "dbtKtk"
 # This library's clean-up deletes files: it knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
 _BOUNDED = "delta.dataSkippingStatsColumns"
-# An empty list would be a column without a name for delta-rs before 1.0, which then opens no table.
+# delta-rs 1.0 reads an empty list as one column without a name, and then opens no table.
 _NONE_BOUNDED = "delta.dataSkippingNumIndexedCols"
 
 

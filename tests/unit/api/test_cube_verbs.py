@@ -338,7 +338,7 @@ def test_partitions(cube):
 
 
 def test_drop(cube):
-    with pytest.raises(ConsistencyError, match="flights is the seed dataset, which planes"):
+    with pytest.raises(ConsistencyError, match="flights is the seed dataset, without which planes"):
         cube.drop("flights")
     with pytest.raises(DatasetNotFoundError, match="no dataset x"):
         cube.drop("planes", "x")

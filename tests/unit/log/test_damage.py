@@ -15,7 +15,7 @@ from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.publish.published_forms import owned_by_form  # deep: what it is told by
+from ktk_engine.publish.published_forms import owned_by_form  # deep: given by clean-ups
 from tests.support.changes import remove
 from tests.support.committed import read_history, read_snapshot
 from tests.support.dataset_builder import DbtNode, build_nyc, build_table

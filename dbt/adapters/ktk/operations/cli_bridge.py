@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+import click
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.operations.undefined_argument import is_undefined, missing
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
+from ktk_engine.types.did_you_mean import did_you_mean
 
 
 class CliBridge(StoreAdapter):
@@ -40,8 +42,6 @@ class CliBridge(StoreAdapter):
         Raises:
             DbtRuntimeError: it failed, or found something wrong.
         """
-        import click
-
         from ktk_engine.cli.console import Listener
         from ktk_engine.cli.main import main
 
@@ -50,6 +50,7 @@ class CliBridge(StoreAdapter):
         given = [str(item) for item in arguments if item is not None and not is_undefined(item)]
         if given and is_undefined(arguments[0]):  # the others would move into its position
             raise DbtRuntimeError(missing(f"ktk_{command}", _argument(command, 0)))
+        _check_known(main.commands[command], options or {})
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
             code = main.main(
@@ -73,6 +74,18 @@ class CliBridge(StoreAdapter):
         if code:
             raise DbtRuntimeError(f"ktk_{command}:\n{text}")
         return text
+
+
+def _check_known(command: click.Command, options: Iterable[str]) -> None:
+    """Refuse options that a command does not have, even those that are false."""
+    params = command.get_params(click.Context(command))
+    known = {option.removeprefix("--") for param in params for option in param.opts}
+    for name in options:
+        if name not in known:
+            raise DbtRuntimeError(
+                f"ktk_{command.name} has no argument `{name}`.{did_you_mean(name, known)} Nothing "
+                "was changed."
+            )
 
 
 # Required arguments of operations, by the names of their macros; a `name` for all others.
