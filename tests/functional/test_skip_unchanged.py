@@ -72,6 +72,10 @@ class Base:
 
 class TestSkipped(Base):
     @pytest.fixture(scope="class")
+    def tests(self):
+        return {"hashed.sql": "select hash(id) from {{ ref('kept') }} where hash(id) is null"}
+
+    @pytest.fixture(scope="class")
     def project_config_update(self):
         on = {"+skip_unchanged": True}
         return {"models": on, "seeds": on, "snapshots": on}
@@ -146,6 +150,7 @@ class TestSkipped(Base):
         results, said = built(*["build"])
         assert skipped(results) == set()
         assert "kept runs: KTK_RERUN is set" in said
+        assert "1 of 1 test needed Spark" in said
 
 
 class TestBetweenRuns(Base):
@@ -199,6 +204,8 @@ class TestWithoutSpark(Base):
         found["asked.sql"] = (
             "{{ config(materialized='table') }} select m from {{ ref('c') }} where id = 1"
         )
+        column = "{name: w, data_tests: [not_null]}"
+        found["schema.yml"] = f"models: [{{name: kept, columns: [{column}]}}]"
         return found
 
     @pytest.fixture(scope="class")
@@ -223,6 +230,7 @@ class TestWithoutSpark(Base):
         )
         assert done.returncode == 0, done.stdout
         assert "9 of 9 nodes unchanged" in done.stdout
+        assert "0 of 1 test needed Spark" in done.stdout
         assert "Spark is starting" not in done.stdout
         assert {info.key: info.modified for info in store.list("")} == before
 

@@ -128,6 +128,11 @@ class KtkCursor:
             columns = [(f.name, f.dataType.simpleString()) for f in self._frame.schema.fields]
         return [(name, kind, None, None, None, None, True) for name, kind in columns]
 
+    @property
+    def is_from_spark(self) -> bool:
+        """Whether Spark computes the result."""
+        return self._frame is not None
+
     def close(self) -> None:
         """Discard the result."""
         self._answer = None
@@ -236,6 +241,7 @@ class KtkConnectionManager(SparkConnectionManager):
         server = config.credentials.server  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings, server)
         self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
+        self.tests: dict[str, bool] = {}  # by name, whether Spark has run a query of it
         # Each thread writes only its own item; a cancel takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
@@ -339,13 +345,16 @@ class KtkConnectionManager(SparkConnectionManager):
 
         handle = self.get_thread_connection().handle
         wanted: Wanted = "none" if not fetch else "all" if limit is None else limit
-        is_test = self.working_on().startswith("test.")
+        node = self.working_on()
+        is_test = node.startswith("test.")
         try_local: TryLocal = "totals" if is_test else "none"
         if self._shows and fetch:
             try_local = "rows"
         with self.exception_handler(sql), self._after_header(sql) as query:
             with handle.computing(wanted, try_local):
                 _, cursor = self.add_query(self._add_query_comment(query), auto_begin)
+            if node.startswith(("test.", "unit_test.")):
+                self.tests[node] = cursor.is_from_spark or self.tests.get(node, False)
             rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
             return self.get_response(cursor), rows
 

@@ -194,13 +194,16 @@ class Unchanged(CubeOfRun):
             )
 
     def cleanup_connections(self) -> None:
-        """End a run: say once how many nodes were unchanged."""
+        """End a run: say once how many nodes were unchanged, and how many tests needed Spark."""
         if number := len(self._judged):
             found = Counter(self._judged)
             self._judged.clear()
             unknown = found["unknown"]
             more = f", {unknown} could not be judged (ktk why)" if unknown else ""
             _LOGGER.info(f"{found['unchanged']} of {counted(number, 'node')} unchanged{more}")
+        if tests := dict(self.connections.tests):
+            self.connections.tests.clear()
+            _LOGGER.info(f"{sum(tests.values())} of {counted(len(tests), 'test')} needed Spark")
         super().cleanup_connections()
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
