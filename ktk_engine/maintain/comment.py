@@ -7,16 +7,20 @@ from typing import Any
 
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.change_metadata import change_metadata
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 
 def comment_on(
-    store: ObjectStore, uuid: str, comments: Comments, history: Mapping[str, str] | None = None
+    store: ObjectStore,
+    uuid: str,
+    comments: Comments,
+    history: Mapping[str, str] | None = None,
+    state: State | None = None,
 ) -> bool:
-    """Give a dataset exactly these comments, and say whether they differed.
+    """Give a dataset exactly these comments, and say whether they differed from those in `state`.
 
     They are in the published document's metadata, and later builds keep them. Comments on columns
     that it lacks are left out. Raises a `DatasetNotFoundError`, a `ForeignWriterError` if its
@@ -29,4 +33,5 @@ def comment_on(
             dict(base.metadata) if base.comments == wanted else with_comments(base.metadata, wanted)
         )
 
-    return change_metadata(resolve(store, scope_of(uuid)), uuid, "comment", changed, history)
+    state = state or resolve(store, scope_of(uuid))
+    return change_metadata(state, uuid, "comment", changed, history)

@@ -55,6 +55,8 @@ def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
     """
 
     def ask(item: tuple[LogScope, list[str]]) -> list[Orphan]:
+        if item[0].kind == "dataset" and item[0].name in nodes.datasets:
+            return []
         try:
             return _of_scope(resolve(store, *item), nodes)
         except KtkError:

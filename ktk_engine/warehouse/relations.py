@@ -246,11 +246,15 @@ class Relations:
         comments: Comments,
         history: Mapping[str, str],
         known: Relation | None = None,
+        state: State | None = None,
     ) -> None:
-        """Replace all comments of a relation; writes only what changes."""
+        """Replace all comments of a relation; writes only what changes.
+
+        A caller that has just resolved a dataset's scope passes it as `state`.
+        """
         store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
-            comment_on(store, relation.uuid, comments, history)
+            comment_on(store, relation.uuid, comments, history, state)
             return
         view = read_view(store, relation.name)
         if view is not None and view.comments != comments:

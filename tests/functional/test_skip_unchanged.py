@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.relations import rows, store_of
 from tests.support.committed import read_computed, resolve, scope_of
+from tests.support.stores import LocalStore
 
 SEED = "id,v\n1,10\n2,20\n"
 MODELS = {
@@ -233,6 +235,17 @@ class TestWithoutSpark(Base):
         assert "0 of 1 test needed Spark" in done.stdout
         assert "Spark is starting" not in done.stdout
         assert {info.key: info.modified for info in store.list("")} == before
+
+    def test_each_log_is_read_once(self, project, monkeypatch):
+        for _ in range(2):
+            built("build")
+        read, get = list[str](), LocalStore.get
+        monkeypatch.setattr(
+            LocalStore, "get", lambda store, key: read.append(key) or get(store, key)
+        )
+        assert len(skipped(built("run")[0])) == 6
+        found = Counter(key for key in read if ".ktk/dataset/" in key and "/log/" in key)
+        assert set(found.values()) == {1}, found
 
 
 class TestStaged(Base):

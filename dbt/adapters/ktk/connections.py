@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from time import monotonic
@@ -186,6 +186,7 @@ class _Node(NamedTuple):
     name: str
     node: Any
     began: float
+    writes: bool = True
 
 
 class KtkHandle:
@@ -244,6 +245,9 @@ class KtkConnectionManager(SparkConnectionManager):
         self.tests: dict[str, bool] = {}  # by name, whether Spark has run a query of it
         # Each thread writes only its own item; a cancel takes a copy.
         self._nodes: dict[threading.Thread, _Node] = {}
+        self._writes = count(1)
+        # A new number after each node that may have written: what was read before may be old.
+        self.moment = 0
         log_warnings()
         escape_log()
 
@@ -277,14 +281,21 @@ class KtkConnectionManager(SparkConnectionManager):
         """
         thread = threading.current_thread()
         before = self._nodes.get(thread)
-        self._nodes[thread] = _Node(name, node, monotonic())
+        is_test = name.startswith(("test.", "unit_test."))
+        self._nodes[thread] = _Node(name, node, monotonic(), writes=not is_test)
         try:
             yield
         finally:
+            if self._nodes[thread].writes:
+                self.moment = next(self._writes)
             if before is None:
                 del self._nodes[thread]
             else:
                 self._nodes[thread] = before
+
+    def writes_nothing(self) -> None:
+        """Note that the calling thread's current work leaves the store as it is."""
+        self._nodes[threading.current_thread()] = self._working_on()._replace(writes=False)
 
     def working_on(self) -> str:
         """The calling thread's current work: a node's unique id, or dbt's name for other work."""
@@ -311,7 +322,7 @@ class KtkConnectionManager(SparkConnectionManager):
 
         Errors of the engine and of Spark become dbt's, once.
         """
-        name, node, began = self._working_on()
+        name, node, began, _ = self._working_on()
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name

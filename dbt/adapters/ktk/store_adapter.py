@@ -31,6 +31,7 @@ from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from ktk_engine.catalog.source_address import Address
 from ktk_engine.gate.owner import Owner
 from ktk_engine.log.dbt_node import DbtNode
+from ktk_engine.log.state import State
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
@@ -69,6 +70,8 @@ class StoreAdapter(MetastoreAdapter):
         self._known_sources: tuple[Any, Sequence[Address]] = (None, ())
         self.connections.source_addresses = self._source_addresses
         self._ended, self._failed, self._taken_out = set(), set(), set()
+        # of nodes that run, scopes that were just resolved
+        self._resolved: dict[str, State] = {}
 
     @property
     def behavior(self) -> Behavior:

@@ -24,7 +24,7 @@ def work(
     config = model.pop("config", {})
     return Work(
         {"name": "m", "language": "sql", "config": config, **model},
-        *(code, False, sessions, settings or {}, tuple(hooks), dict(macros)),
+        *(code, False, sessions, sessions.relations(), settings or {}, tuple(hooks), dict(macros)),
     )
 
 

@@ -74,7 +74,8 @@ class Documentation(StoreAdapter):
                 for_relation,
                 for_columns,
             )
-            self.relations.comment_on(schema, name, comments, history_of(model), built)
+            state = self._resolved.pop(str(model["unique_id"]), None)
+            self.relations.comment_on(schema, name, comments, history_of(model), built, state)
         warnings = [unknown_parts(model)]
         if missing:  # in dbt's own words
             warnings.append(

@@ -28,6 +28,7 @@ from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.computed import Computed, versions_read, write_computed
 from ktk_engine.log.entry import DatasetEntry, digest
+from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.plan.statement.trace import Trace, trace
 from ktk_engine.sql.determinism import unknowns
 from ktk_engine.sql.dialect import DECIDING
@@ -52,6 +53,7 @@ class Work:
     code: str | bytes  # its compiled statement, its function in Python, or its CSV file
     full_refresh: bool
     sessions: Sessions
+    relations: NamedRelations
     parameters: Mapping[str, Any]  # of the profile
     on_run_start: tuple[str, ...]  # hooks of the project
     macros: Mapping[str, str]  # that compare old with new rows of a snapshot, by name; else empty
@@ -68,10 +70,10 @@ class Work:
         """
         if not isinstance(self.code, str):
             return None
-        known, sessions = self._functions_by_name.keys(), self.sessions
+        known = self._functions_by_name.keys()
         try:
             sql = _all_referred(self.code) if self.is_python else self.code
-            return trace(sql, sessions.relations(), sessions.dialect_of_run(), known)
+            return trace(sql, self.relations, self.sessions.dialect_of_run(), known)
         except Exception as error:  # noqa: BLE001 (Spark says what is wrong with the statement)
             _LOGGER.debug(f"{self.model['name']}: what it reads is not known: {error!r}")
             return None

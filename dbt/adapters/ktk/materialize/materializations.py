@@ -333,11 +333,11 @@ class Materializations(Unchanged):
                 f"View {relation} calls {function.name}, which only runs of this project know, and "
                 "readers of the view would not. Materialize it as a table."
             )
+        is_judged = skip_unchanged_of(model["config"]).is_on
         with self.connections.running():
-            work = self._work(model, sql, full_refresh)
-            is_judged = skip_unchanged_of(model["config"]).is_on
-            if is_judged and self._view_is_unchanged(model, relation, work):
+            if is_judged and self._view_is_unchanged(model, relation, sql, full_refresh):
                 return {"message": "unchanged", "rows": None}
+            work = self._work(model, sql, full_refresh) if is_judged else None
         with (
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
@@ -354,7 +354,7 @@ class Materializations(Unchanged):
                 sql,
                 type_names(found),
                 self._actor(model, full_refresh),
-                checked=work.of_view(sql) if is_judged else "",
+                checked=work.of_view(sql) if work is not None else "",
             )
         said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *(spoken(note, DBT) for note in notes)]), "rows": None}
@@ -388,7 +388,10 @@ class Materializations(Unchanged):
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
             actor = self._actor(model, full_refresh)
+            before = self.relations.view(schema, name)
             view = create_cube(self.relations, schema, name, sql, actor, self._deferred)
+            if view == before:
+                self.connections.writes_nothing()
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
         datasets = counted(len(view.datasets), "dataset")

@@ -34,6 +34,7 @@ from ktk_engine.log.commit import Committed
 from ktk_engine.log.computed import Computed, read_computed, versions_read
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.statement.judge import why_computed_again
+from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.publish.publish import publish
 from ktk_engine.write.write_result import RowChanges
 
@@ -46,10 +47,12 @@ class Unchanged(CubeOfRun):
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
-        self._works: dict[str, Work] = {}  # of nodes that are judged and have not run
+        self._works: dict[str, Work] = {}  # of nodes that run to be checked
         # nodes that `check` runs although they could have been skipped, with the version before
         self._expected: dict[str, State] = {}
         self._judged: list[str] = []  # what came of each node
+        # what nodes are judged by, and the moment of the run at which it was read
+        self._read_at = (-1, self.connections.sessions.relations())
 
     @available.parse(lambda *_, **__: None)
     def unchanged(
@@ -74,8 +77,10 @@ class Unchanged(CubeOfRun):
         if not skip.is_on:
             return None
         config = self._dataset_config_of(model)
-        work = self._works[str(model["unique_id"])] = self._work(model, code, full_refresh)
-        schema = str(relation.schema)
+        node, schema = str(model["unique_id"]), str(relation.schema)
+        # What is checked runs with what it was judged by; what has to run looks again.
+        relations = None if skip.checks else self._relations_of_run()
+        work = self._work(model, code, full_refresh, relations)
         with self.connections.running():
             state, note, why = self._why(schema, config, work, skip)
         if why or note is None or state is None:
@@ -83,20 +88,22 @@ class Unchanged(CubeOfRun):
             _LOGGER.info(f"{relation} runs: {why}")
             return None
         if skip.checks:
-            self._expected[str(model["unique_id"])] = state
+            self._works[node], self._expected[node] = work, state
             _LOGGER.info(f"{relation} runs to be checked: it is unchanged")
             return None
         self._judged.append("unchanged")
-        del self._works[str(model["unique_id"])]
+        self.connections.writes_nothing()
+        self._resolved[node] = state
         if state.head is not None:  # what a run that failed there has left behind
             publish(Committed(state, state.head, {}, state))
         published(Outcome("", RowChanges()), state.store, config, history_of(model))
         return response_of_skipped(note.version, f"{_age(state.store.now() - note.time)} ago")
 
     def _view_is_unchanged(
-        self, model: Mapping[str, Any], relation: BaseRelation, work: Work
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool
     ) -> bool:
         """Whether a view with this text and columns is stored, so that Spark need not check it."""
+        work = self._work(model, sql, full_refresh, self._relations_of_run())
         known = work.columns_read  # Spark is to check the query with these columns or later ones
         view = self.relations.view(str(relation.schema), str(relation.identifier))
         builder = self._owner(str(model["unique_id"])).builder
@@ -108,7 +115,10 @@ class Unchanged(CubeOfRun):
             and view.checked == work.of_view(view.sql)
         )
         self._judged.append("unchanged" if is_unchanged else "changed")
-        return is_unchanged and not skip_unchanged_of(model["config"]).checks
+        if not is_unchanged or skip_unchanged_of(model["config"]).checks:
+            return False
+        self.connections.writes_nothing()
+        return True
 
     def _why(
         self, schema: str, config: DatasetConfig, work: Work, skip: SkipUnchanged
@@ -119,7 +129,7 @@ class Unchanged(CubeOfRun):
         if config.incremental is not None and config.incremental.strategy == "microbatch":
             return None, None, "it is computed in batches"
         store = self.connections.warehouse.find_schema(schema)
-        state = None if store is None else resolve(store, config.target.scope)
+        state = None if store is None else work.relations.state(schema, config.target.scope)
         found = None if state is None else state.datasets.get(config.target.uuid)
         if state is None or found is None or found.entry is None:
             return None, None, "it has no rows yet"
@@ -142,8 +152,21 @@ class Unchanged(CubeOfRun):
         )
         return state, note, why
 
-    def _work(self, model: Mapping[str, Any], code: str | bytes, full_refresh: bool) -> Work:
-        """What decides about a node's rows, as it is now."""
+    def _relations_of_run(self) -> NamedRelations:
+        """The relations as they were after this run's last write, or later."""
+        moment = self.connections.moment
+        if self._read_at[0] != moment:
+            self._read_at = moment, self.connections.sessions.relations()
+        return self._read_at[1]
+
+    def _work(
+        self,
+        model: Mapping[str, Any],
+        code: str | bytes,
+        full_refresh: bool,
+        relations: NamedRelations | None = None,
+    ) -> Work:
+        """What decides about a node's rows, as it is now or as it is in `relations`."""
         known = self._works.pop(str(model["unique_id"]), None)
         if known is not None and (known.code, known.full_refresh) == (code, full_refresh):
             return known
@@ -154,6 +177,7 @@ class Unchanged(CubeOfRun):
             code,
             full_refresh,
             self.connections.sessions,
+            relations or self.connections.sessions.relations(),
             self.config.credentials.server_side_parameters,
             tuple(dict.fromkeys(hooks)),
             self._snapshot_macros() if model.get("resource_type") == "snapshot" else {},
