@@ -106,6 +106,7 @@ def project(tmp_path_factory) -> Path:
         (["--inline", "select * from {{ ref('cells') }} where L > 2"], [["b/%", 3, None]]),
         (["--inline", "select name as n, L from {{ ref('whole') }}", "--limit", "1"], [["x", 1]]),
         (["--inline", "select count(*) as n, sum(L) as s from {{ ref('cells') }}"], [[3, 6]]),
+        (["--inline", "select max(L), min(name) as n from {{ ref('cells') }}"], [[3, "x"]]),
         (["--select", "staged", "--limit", "-1"], [["x"], ["x"], [None]]),
     ],
 )

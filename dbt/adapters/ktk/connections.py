@@ -359,8 +359,8 @@ class KtkConnectionManager(SparkConnectionManager):
         node = self.working_on()
         is_test = node.startswith("test.")
         try_local: TryLocal = "totals" if is_test else "none"
-        if self._shows and fetch:
-            try_local = "rows"
+        if fetch and (self._shows or node.startswith(("model.", "snapshot."))):
+            try_local = "rows"  # `dbt show`, and `run_query` in a model
         with self.exception_handler(sql), self._after_header(sql) as query:
             with handle.computing(wanted, try_local):
                 _, cursor = self.add_query(self._add_query_comment(query), auto_begin)

@@ -57,7 +57,8 @@ class LocalSql:
     def totals(self, sql: str) -> Answer:
         """Answer a query with one row of totals.
 
-        Totals are `count(*)`, `sum(...)` of whole numbers, and comparisons of these with numbers.
+        Totals are `count(*)`, `sum(...)` of whole numbers, and comparisons of these with numbers;
+        and `min(...)` and `max(...)` of a column that is no float.
         """
         with self._reading():
             return self._one_row(self._parsed(sql))
@@ -98,7 +99,7 @@ class LocalSql:
 
     def _one_row(self, select: exp.Select) -> Answer:
         for item in select.expressions:
-            if not isinstance(item, exp.Alias):
+            if not isinstance(item, exp.Alias | exp.Min | exp.Max):
                 refuse(item)
             only(item, "this", "alias")
         if from_of(select) is None:
@@ -108,7 +109,7 @@ class LocalSql:
             found = self._totals(select)
         columns = zip(select.expressions, found, strict=True)
         return Answer(
-            tuple((str(item.alias), kind) for item, (_, kind) in columns),
+            tuple((_column_name(item), kind) for item, (_, kind) in columns),
             (tuple(value for value, _ in found),),
         )
 
@@ -119,9 +120,10 @@ class LocalSql:
         inner = select.copy()
         inner.set("expressions", [exp.Star()])
         totals = _Totals(read_query(inner, self._names()))
-        for item in select.expressions:
-            totals.check(item.this)
-        return [totals.value(item.this) for item in select.expressions]
+        asked = [i.this if isinstance(i, exp.Alias) else i for i in select.expressions]
+        for item in asked:
+            totals.check(item)
+        return [totals.value(item) for item in asked]
 
     def _names(self) -> Names:
         return Names(NamedRelations(self.stores), RowReader(self.stores, self.check, self.plans))
@@ -152,20 +154,36 @@ class _Totals:
         if is_count(node):
             return
         only(node, "this")
-        if not isinstance(node, exp.Sum) or not isinstance(node.this, exp.Column):
+        if not isinstance(node, exp.Sum | exp.Min | exp.Max):
+            refuse(node)
+        if not isinstance(node.this, exp.Column):
             refuse(node)
         only(node.this, "this")
         schema = self.rows.schema
-        if node.this.name not in schema.names or schema.field(node.this.name).type != pa.int64():
+        if node.this.name not in schema.names:
             refuse(node)
+        field = schema.field(node.this.name)
+        if isinstance(node, exp.Sum) and field.type != pa.int64():
+            refuse(node)
+        if pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
+            refuse(node)  # Arrow passes over NaN
+        _kind_of(field)
 
     def value(self, node: Any) -> tuple[Any, str]:
         """The value of a checked expression, and its type."""
+        if isinstance(node, exp.Min | exp.Max):
+            return self._extreme(node)
         compare = COMPARISONS.get(type(node))
         if compare is None:
             return self._number(node), "bigint"
         number = self._number(node.this)
         return None if number is None else compare(number, integer(node.expression)), "boolean"
+
+    def _extreme(self, node: exp.Min | exp.Max) -> tuple[Any, str]:
+        name = node.this.name
+        found = pc.min_max(self.rows.read([name])[name])["min" if node.key == "min" else "max"]
+        (value,) = _values(pa.chunked_array([pa.array([found.as_py()], found.type)]))
+        return value, _kind_of(self.rows.schema.field(name))
 
     def _number(self, node: Any) -> int | None:
         key = node.sql()
@@ -186,8 +204,15 @@ def _has_totals(select: exp.Select) -> bool:
     """Whether a query is one that `totals` may answer."""
     items = select.expressions
     return select.args.get("group") is None and all(
-        isinstance(item, exp.Alias) and not isinstance(item.this, exp.Column) for item in items
+        isinstance(item, exp.Min | exp.Max)
+        or (isinstance(item, exp.Alias) and not isinstance(item.this, exp.Column))
+        for item in items
     )
+
+
+def _column_name(item: Any) -> str:
+    """What Spark calls a column of totals."""
+    return str(item.alias) if isinstance(item, exp.Alias) else f"{item.key}({item.this.name})"
 
 
 def _kind_of(field: pa.Field) -> str:
