@@ -25,7 +25,7 @@ def changed_at(state: State, uuid: str) -> datetime:
 def confirmed_at(state: State, uuid: str) -> datetime:
     """Tell when rows last changed, or were computed again and found to be the same."""
     changed, note = changed_at(state, uuid), read_computed(state.store, state.scope, uuid)
-    if note is None or note.time <= changed:
+    if note is None or not note.unchanged:
         return changed
     is_of_others = changed_since(state, uuid, note.version, note.commit) is not None
     return changed if is_of_others else note.time

@@ -11,20 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.cube.partition_numbers import partition_numbers
+from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.format.file_digest import FileDigest, verify_whole
 from ktk_engine.plan.plan_dataset import address_partitions
-from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, concat_files
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, concat_files, digests_of
+from ktk_engine.store.ask_all import ask_all
+from ktk_engine.store.interface import ObjectStore
 
 _Numbers = npt.NDArray[np.int64]
 
 
 def equal_files(
-    base: Snapshot, gone: pa.Table, came: pa.Table, *, whole: bool
+    store: ObjectStore, base: Snapshot, gone: pa.Table, came: pa.Table, *, whole: bool
 ) -> tuple[pa.BooleanArray, pa.BooleanArray]:
     """Flag the files of `gone` that stay, and those of `came` that are not needed for that.
 
     Both are tables of files in order of position. Files of a partition stay if its lists of digests
     are equal, as those of a cube always have to be: an old file among new ones would make the
-    partition overlaid. Without `whole`, single files of a table stay.
+    partition overlaid. Without `whole`, single files of a table stay. A file that stays is read and
+    verified, since new rows are how damage is mended.
     """
     if not gone.num_rows or not came.num_rows:
         none = [pa.repeat(pa.scalar(False), files.num_rows) for files in (gone, came)]
@@ -43,8 +48,22 @@ def equal_files(
     equal = _equal_groups(groups, digests, count)
     if is_cube:
         equal[_mixed(groups[:count], _numbers(both["commit"])[:count])] = False
+    same = np.flatnonzero(equal[groups[:count]])
+    kept = gone.take(same)
+    items = zip(kept["key"].to_pylist(), digests_of(kept), strict=True)
+    found = np.array(ask_all(store, lambda item: _is_as_written(store, *item), items), np.bool_)
+    equal[groups[same[~found]]] = False
     stays = equal[groups]
     return pa.array(stays[:count]), pa.array(stays[count:])
+
+
+def _is_as_written(store: ObjectStore, key: str, digest: FileDigest | None) -> bool:
+    try:
+        if digest is not None:
+            verify_whole(store, key, digest)
+    except (FormatError, ObjectNotFoundError):
+        return False
+    return digest is not None
 
 
 def _numbers(column: pa.ChunkedArray) -> _Numbers:

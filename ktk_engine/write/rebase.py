@@ -60,7 +60,7 @@ def rebased(
         _check_unchanged(target, place.store, started, base, addition)
         gone = removed(target, base, addition)
         names = base.with_index if indexes is None else indexes
-        equal = equal_files(base, gone, addition.files, whole=target.mode != "files")
+        equal = equal_files(place.store, base, gone, addition.files, whole=target.mode != "files")
         put = exchanged(base, gone, equal, addition, place, written, names, attempt)
         metadata = {**base.metadata, **(noted or {})}
         if indexes is not None and SUPPRESS_INDEX_ON in addition.metadata:

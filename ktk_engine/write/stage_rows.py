@@ -213,7 +213,7 @@ def _change(
         if known != wanted:
             return built()
         gone = base.opened()
-        equal = equal_files(base, gone, addition.files, whole=True)
+        equal = equal_files(place.store, base, gone, addition.files, whole=True)
         if (gone.num_rows or addition.files.num_rows) and not equal[0].true_count:
             return built()
         return exchanged(base, gone, equal, addition, place, written, names, attempt)

@@ -99,7 +99,7 @@ class Project:
         )
         project = {
             "name": "p",
-            "version": "1",
+            "version": "1.0",
             "profile": "p",
             "models": {**on, "+materialized": "table"},
         }

@@ -207,7 +207,7 @@ class TestRelations:
         run_dbt(["run", "-s", "grown"])
         before = rows(project, "select * from {s}.grown")
         folder = Path(project.project_root) / "warehouse" / project.test_schema
-        logs = [path for path in (folder / ".ktk").rglob("*.json") if "grown" in str(path)]
+        logs = [path for path in (folder / ".ktk").rglob("log/*.json") if "grown" in str(path)]
         damaged = max(logs, key=lambda path: path.name)
         text = damaged.read_bytes()
         damaged.chmod(0o644)
