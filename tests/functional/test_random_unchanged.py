@@ -186,7 +186,7 @@ KINDS: Mapping[str, Callable[[Project, Step], object]] = {
     "delete cells": lambda p, s: p.store.cube("c").delete(f"month = {s.month} and day = 1"),
     "restore": lambda p, s: p.store.table(s.table).restore(1),
     "restore seed": lambda p, s: p.store.table(s.seed).restore(1),
-    "compact": lambda p, s: p.store.compact(s.table),
+    "compact": lambda p, s: p.store.table(s.table).compact(),
     "drop": lambda p, s: p.store.drop(s.table),
     "part": lambda p, s: p.run("run", "--select", s.model),
     "upstream": lambda p, s: p.run("build", "--select", f"+{s.table}"),
