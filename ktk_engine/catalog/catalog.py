@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -14,6 +14,7 @@ from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.relation_notes import cubes_of_name
 from ktk_engine.log.scope import FOLDER, LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
@@ -83,11 +84,24 @@ class Catalog:
             hidden = self._hidden(wanted)
             if found or hidden:
                 return [*found, *hidden]
-        return self._by_name.get(wanted, [])
+        return self.known_as(name)
 
-    @cached_property
-    def _by_name(self) -> dict[Identifier, list[Relation]]:
-        return _grouped(self.relations)
+    def known_as(self, name: str) -> list[Relation]:
+        """All relations of a name in any letter case, from the logs of cubes that may have it."""
+        wanted = Identifier(name)
+        noted = cubes_of_name(self.store, name, self.cubes)
+        if noted is None:
+            return [item for item in self.relations if Identifier(item.name) == wanted]
+        # Other programs note no names, and name a dataset by its id.
+        alike = [uuid for uuid in self.published if Identifier(split_uuid(uuid)[1]) == wanted]
+        read = {*noted, *(split_uuid(uuid)[0] for uuid in alike if is_in_cube(uuid))}
+        part = replace(
+            self,
+            published=tuple(u for u in self.published if u in alike or split_uuid(u)[0] in read),
+            cubes=tuple(cube for cube in self.cubes if cube in read),
+            tables=frozenset(table for table in self.tables if Identifier(table) == wanted),
+        )
+        return [item for item in part.relations if Identifier(item.name) == wanted]
 
     @cached_property
     def _plain(self) -> dict[Identifier, list[Relation]]:

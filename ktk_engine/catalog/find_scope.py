@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.catalog import list_relations, list_scopes, read_view
+from ktk_engine.catalog.catalog import Catalog, list_scopes, read_view
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
 from ktk_engine.format.load_document import list_documents
@@ -117,7 +117,8 @@ def _other_relation(store: ObjectStore, name: str) -> Message | str:
     except InvalidKeyError:
         return ""  # an invalid name
     if view is None:
-        uuids = [r.uuid for r in list_relations(store) if r.name == name and is_in_cube(r.uuid)]
+        found = Catalog.of(store).known_as(name)
+        uuids = [r.uuid for r in found if r.name == name and is_in_cube(r.uuid)]
         if not uuids:
             return ""
         datasets = {split_uuid(uuid)[1] for uuid in uuids}

@@ -42,6 +42,7 @@ from ktk_engine.log.entry import (
 from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.new_snapshots import store_snapshot
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
+from ktk_engine.log.relation_notes import note_names
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
@@ -263,6 +264,7 @@ def _prepare(
             datasets[change.uuid] = _named(entry, change)
             if not head.store.is_staged:
                 changed[change.uuid] = snapshot
+    note_names(head, datasets)
     return _entry(head, change_set, datasets, records), changed
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ktk_engine.catalog.catalog import list_relations, read_view
+from ktk_engine.catalog.catalog import Catalog, read_view
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
@@ -29,7 +29,6 @@ from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.identifier import Identifier
 
 _FROM = "renamed_from"
 
@@ -151,9 +150,8 @@ def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
     """Whether a cube, a table or a view has the name already, or SQL knows a dataset by it."""
     if scope.kind == "cube":
         return bool(resolve(store, LogScope("dataset", new)).datasets)
-    others = [item for item in list_relations(store) if item.uuid != new]
-    is_relation = any(Identifier(item.name) == Identifier(new) for item in others)
-    return is_relation or bool(resolve(store, LogScope("cube", new)).datasets)
+    others = [item for item in Catalog.of(store).known_as(new) if item.uuid != new]
+    return bool(others or resolve(store, LogScope("cube", new)).datasets)
 
 
 def _identity(state: State) -> str:

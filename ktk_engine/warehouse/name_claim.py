@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ktk_engine.catalog.catalog import Relation, list_relations, read_view
+from ktk_engine.catalog.catalog import Catalog, Relation, list_relations, read_view
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
@@ -51,7 +51,10 @@ def replaced_relations(store: ObjectStore, claim: NameClaim) -> tuple[Relation, 
     tables and views are replaced as in SQL and dbt, unless another node builds them. Raises a
     `ConsistencyError` if one must not be dropped.
     """
-    relations = list_relations(store)
+    catalog = Catalog.of(store)
+    # A statement has no datasets under other names.
+    by_name = claim.owner is None and not is_in_cube(claim.uuid)
+    relations = catalog.known_as(claim.name) if by_name else catalog.relations
     found = tuple(item for item in relations if _stands_in_the_way(store, claim, item))
     for relation in found:
         if relation.uuid:  # raises if others depend on it

@@ -9,7 +9,20 @@ from tests.functional.relations import rows
 
 MODEL = """
 select {% if target.type in ('spark', 'databricks') %} explode(array(1, 2)) {% else %} 0 {% endif %}
-  as x, '{{ var("other_database", target.database) }}' as d, '{{ target.schema }}' as s
+  as x, '{{ var("other_database", target.database) }}' || '.' || '{{ target.schema }}' as d,
+  '{{ target.database ~ "." ~ target.schema }}' as s
+"""
+SOURCES = """
+sources:
+  - name: here
+    schema: "{{ target.schema }}"
+    database: "{{ var('other_database', target.database) }}"
+    tables: [{name: typed}]
+"""
+READS = """
+-- depends_on: {{ ref("typed") }}
+{% set found = adapter.get_relation(target.database, target.schema, "typed") %}
+select count(*) as n, '{{ found.name }}' as name from {{ source("here", "typed") }}
 """
 
 
@@ -19,7 +32,8 @@ class TestTarget:
 
     @pytest.fixture(scope="class")
     def models(self):
-        return {"typed.sql": MODEL, "of_spark.sql": "select 1 as x"}
+        files = {"typed.sql": MODEL, "reads.sql": READS, "sources.yml": SOURCES}
+        return {**files, "of_spark.sql": "select 1 as x"}
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
@@ -37,7 +51,9 @@ class TestTarget:
         names = {result.node.name for result in results}
         assert ("of_spark" in names) == (self.target_type is None)
         found = rows(project, "select x, d, s from {s}.typed order by x")
-        assert found == [(x, "None", project.test_schema) for x in self.found]
+        # As with dbt-spark, whose target has no database.
+        assert found == [(x, *[f".{project.test_schema}"] * 2) for x in self.found]
+        assert rows(project, "select * from {s}.reads") == [(len(self.found), "typed")]
         assert {result.node.config.get("enabled") for result in results} == {True}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -116,6 +116,13 @@ def alter_table(store: LocalStore, sql: str) -> bool:
     relations = Relations(Warehouse(str(store.root.parent)))
     statement = read_statement(sql.replace("s.", f"{store.root.name}."))
     return run_statement(_without_spark, relations, statement) is not None
+
+
+def run_sql(store: ObjectStore, sql: str) -> bool:
+    """Run a statement on any store as the schema `s`; gives whether it was carried out."""
+    warehouse = SimpleNamespace(find_schema=lambda name: store, create_schema=lambda name: store)
+    relations = Relations(cast(Warehouse, warehouse))
+    return run_statement(_without_spark, relations, read_statement(sql)) is not None
 
 
 def _without_spark() -> Any:

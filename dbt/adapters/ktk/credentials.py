@@ -163,9 +163,9 @@ class KtkCredentials(Credentials):
 def show_target_type() -> None:
     """Make `target.type` what the profile's `target_type` says, `spark` by default.
 
-    dbt sets it to the adapter's name, for which packages write SQL of no particular engine. dbt
-    renders the project file before an adapter exists, so this patches dbt's own class, which has
-    loaded this package if dbt runs.
+    dbt sets the type to the adapter's name, for which packages write SQL of no particular engine.
+    dbt renders the project file before an adapter exists, so this patches dbt's own class, which
+    has loaded this package if dbt runs.
     """
     profiles = getattr(sys.modules.get("dbt.config.profile"), "Profile", None)
     of_dbt = getattr(profiles, "to_target_dict", None)
@@ -177,6 +177,8 @@ def show_target_type() -> None:
         target: dict[str, Any] = of_dbt(profile)
         if isinstance(profile.credentials, KtkCredentials):
             target["type"] = profile.credentials.target_type
+            # dbt-spark's target has none, and packages paste it into texts.
+            target["database"] = ""
         return target
 
     profiles.to_target_dict = to_target_dict

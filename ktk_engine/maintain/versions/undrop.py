@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.catalog.catalog import list_relations, relation_name
+from ktk_engine.catalog.catalog import Catalog, relation_name
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
@@ -154,7 +154,7 @@ def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
     Datasets that no node has named may share a name, since their uuids identify them.
     """
     name = relation_name(uuid, entry)
-    for other in list_relations(state.store):
+    for other in Catalog.of(state.store).known_as(name):
         named = entry.node or (other.entry.node if other.entry else False)
         if other.name != name or (other.uuid and not named):
             continue
