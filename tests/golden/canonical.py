@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,10 @@ def value_text(value: Any) -> str:
         return repr(value)  # with nan and -0.0
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat() if value.tzinfo else value.isoformat()
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
     if isinstance(value, Decimal):
         return f"{value:f}d"
     if isinstance(value, Mapping):

@@ -1,0 +1,1 @@
+"""A store with every feature, as it was when the format was frozen, and what must be read of it."""

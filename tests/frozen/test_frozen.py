@@ -1,0 +1,135 @@
+"""A store with every feature is read as it was when it was made: all of it, and nothing changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import deltalake
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.log.entry import Operation  # deep: all of them are in the store
+from ktk_engine.log.intent import read_intents  # deep: of a writer that died
+from ktk_engine.maintain.check import check_all  # deep: all that is in a store
+from tests.frozen.contents import by_library, by_page, recorded, unpack
+from tests.frozen.make_store import SCHEMA, SISTER, VIEWS
+from tests.frozen.reader import Reader
+from tests.golden.canonical import row_lines
+from tests.support.committed import read_computed, read_view, scope_of
+from tests.support.stores import LocalStore, tree
+
+JOINT = f"{SCHEMA}.joint, version 2"  # other programs have written on top of what the log has
+
+
+@pytest.fixture
+def frozen(tmp_path) -> Iterator[Path]:
+    """The frozen warehouse, in which nobody may write."""
+    warehouse = unpack(tmp_path)
+    paths = [warehouse, *warehouse.rglob("*")]
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = tree(warehouse)
+    yield warehouse
+    for path in paths:
+        path.chmod(0o755)
+    assert tree(warehouse) == before
+
+
+def test_each_relation_has_its_rows_at_each_version(frozen):
+    expected, found = recorded(), by_library(frozen)
+    assert sorted(found) == sorted(expected)
+    assert [title for title in found if found[title] != expected[title]] == []
+
+
+def test_the_page_is_enough_to_read_it(frozen):
+    expected, found = recorded(), by_page(frozen)
+    others = {f"{SCHEMA}.plain, version 0", *(f"view {SCHEMA}.{name}" for name in VIEWS)}
+    assert {*found} == {*expected} - others
+    assert [title for title in found if found[title] != expected[title]] == [JOINT]
+
+
+def test_each_key_of_the_format_is_in_use(frozen):
+    """What no document of the store says, nobody would notice if it were no longer read."""
+    unused = defaultdict[str, set[str]](set)
+    used = defaultdict[str, set[str]](set)
+
+    def look(kind: str, document: dict[str, Any]) -> None:
+        for name, value in document.items():
+            (used if value else unused)[kind].add(name)
+
+    operations, reader = set(), Reader(frozen / SCHEMA)
+    for scope in reader.scopes():
+        for entry in reader.entries(scope):
+            look("entry", entry)
+            for item in entry["datasets"].values():
+                look("dataset", item)
+                if (reader.root / item["snapshot"]).exists():
+                    document, files = reader.snapshot(item)
+                    look("snapshot", document)
+                    look("property", document["properties"])
+                    known = {n: len(files) - files[n].null_count for n in files.schema.names}
+                    look("file", {name: n for name, n in known.items() if "." not in name})
+            for item in entry["changes"].values():
+                look("change", item)
+                operations.add(item["operation"])
+    for view in reader.views():
+        look("view", view)
+    left = {kind: names - used[kind] for kind, names in unused.items() if names - used[kind]}
+    assert left == {kind: {"needs"} for kind in ("entry", "snapshot", "view")}
+    assert operations == {*get_args(Operation)} - {"cleanup"}
+
+
+def test_all_else_is_read(frozen):
+    store, face = LocalStore(frozen / SCHEMA), Store(frozen / SCHEMA)
+    assert face.cube("c").tags() == {"first": 2}
+    assert face.table("cleaned").tags() == {"kept": 2}
+    assert face.table("t").info()["datasets"][0]["comment"] == "A table."
+    assert [entry["version"] for entry in face.table("t").history()] == [*range(13, 0, -1)]
+    assert face.table("keyed").query(["name"], "k = 2").to_arrow().to_pylist() == [{"name": "bb"}]
+    assert (
+        face.cube("tiny").query(["x"], "i = 'i0'", limit=9).count() == 1
+    )  # by an index in segments
+    assert read_view(store, "both").comments.columns == {"x": "a number"}
+    note = read_computed(store, scope_of("t"), "t")
+    assert [item.uuid for item in note.read] == ["c++seed"] and note.unknown and note.work
+    assert [intent.commit for intent in read_intents(store, scope_of("t"))] == ["d" * 32]
+    shared = deltalake.DeltaTable(str(frozen / SCHEMA / "shared")).to_pyarrow_table()
+    assert (
+        row_lines(shared.select(["p", "x", "s"]).to_pylist())
+        == recorded()["main.shared, version 4"]
+    )
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, SISTER])
+def test_nothing_is_damaged(frozen, schema):
+    found = check_all(LocalStore(frozen / schema), deep=True)
+    problems = [item for checked in found for item in checked.problems]
+    # Iceberg's metadata names files by addresses, and the store was made elsewhere.
+    assert [item.file for item in problems] == ["shared/iceberg/metadata"] * (schema == SCHEMA)
+
+
+def test_the_next_commit_builds_on_it(tmp_path):
+    """Each relation takes rows, forgets earlier versions, and is sound in each of its forms."""
+    store = LocalStore(unpack(tmp_path) / SCHEMA)
+    face = Store.of(store)
+    tables = sorted({*face.tables()} - {"durations", "keyed"})  # others' columns; Spark's checks
+    for name in tables:
+        rows = face.table(name).query().to_arrow()
+        changed = face.write_table(name, rows.slice(0, 1)).query().to_arrow()
+        assert row_lines([*rows.to_pylist(), *rows.slice(0, 1).to_pylist()]) == row_lines(
+            changed.to_pylist()
+        )
+    for name in face.cubes():
+        cube = face.cube(name)
+        rows = cube.query().to_arrow()
+        seed = cube.specification.seed_dataset
+        names = face.cube(name)._loaded.snapshots[seed].schema.names
+        changed = cube.append({seed: rows.select(names).slice(0, 1)}).query().to_arrow()
+        assert row_lines(rows.to_pylist()) == row_lines(changed.to_pylist())
+    for name in [*tables, *face.cubes()]:
+        face.cleanup(name, timedelta(0), keep_versions=1, delete=True)
+    assert [item for found in check_all(store, deep=True) for item in found.problems] == []
