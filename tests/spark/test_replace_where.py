@@ -169,13 +169,13 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
 def test_windows_that_are_replaced_at_once_all_arrive(spark, sql, store, target):
     """The first of them builds the dataset; the second one computes again."""
 
-    def run(start: int) -> None:
-        new = rows(spark, start, start + 10, start)
+    def run(start: int, more: int) -> None:
+        new = rows(spark, start, start + 10, start + more)
         where = Predicates([f"L >= {start} and L < {start + 10}"])
         replace_where(sql.scanner(store), new, target, where)
 
-    for _ in range(2):
+    for more in range(2):
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(run, (0, 10, 20, 30)))
-        assert content(sql) == {i: i + i // 10 * 10 for i in range(40)}
+            list(pool.map(run, (0, 10, 20, 30), [more] * 4))
+        assert content(sql) == {i: i + i // 10 * 10 + more for i in range(40)}
     assert version_of(store, target.scope) == 8
