@@ -48,8 +48,9 @@ def alter_columns(
     if schema.equals(base.schema):
         return False
     if _is_read_as_it_is(state, base, changes, cache):
-        _check(state, base, changes, schema)
-        change = _Altered(base, changes, schema)
+        # At the gate a column gets the type of its class, as where its rows are written.
+        write = check_write(schema, replace(_target(base, changes), mode="append"), state)
+        change = _Altered(base, changes, write.committed)
         role = role_of(state.scope, base)
         staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
         return True
@@ -84,11 +85,6 @@ def _is_read_as_it_is(
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     stored = {Identifier(name) for schema in used for name in schema.names}
     return not any(Identifier(name) in stored for name in changes.add)
-
-
-def _check(state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema) -> None:
-    """Check the columns after the changes at the gate."""
-    check_write(schema, replace(_target(base, changes), mode="append"), state)
 
 
 def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:

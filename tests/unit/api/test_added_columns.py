@@ -50,6 +50,13 @@ def test_it_is_null_in_all_rows(cube):
     ]
 
 
+@pytest.mark.parametrize("sql", ["float", "tinyint", "date", "decimal(5,1)", "array<float>"])
+def test_its_type_is_that_of_a_column_that_was_written(cube, tmp_path, sql):
+    without = cube.alter("e", add={"z": sql}).query(["z"]).to_arrow().schema
+    written = cube.at().alter("e", drop=["z"]).publish(kartothek=True).alter("e", add={"z": sql})
+    assert without == written.query(["z"]).to_arrow().schema
+
+
 def test_documents_that_come_later_are_of_files_with_all_columns(cube, tmp_path):
     cell = pa.table({"P": [1], "L": [2], "v": [9.0], "x": [7.0]})
     cube = cube.update({"e": cell}, "L = 2")
