@@ -35,7 +35,7 @@ from ktk_engine.publish.publish_datasets import (
     publish_datasets,
     stop_publishing,
 )
-from ktk_engine.publish.publish_documents import publish_documents
+from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:

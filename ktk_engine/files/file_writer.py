@@ -46,15 +46,16 @@ Ended = tuple[dict[str, Any], dict[str, pa.Scalar]]  # a file's report row and i
 
 
 def write_files(
-    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: int = 0
+    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: int = 0, threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """Write one task's rows, one file per partition, and yield rows of `REPORT_SCHEMA`.
 
     `attempt` is in every file's name, since another run of the task may write at the same time or
-    may have died. After a `finding`, a `failure` of the store or an `unsupported` column, nothing
+    may have died. Up to `threads` row groups of different files are encoded at the same time, which
+    changes no byte. After a `finding`, a `failure` of the store or an `unsupported` column, nothing
     more is written.
     """
-    writer = _TaskWriter(job, task, attempt)
+    writer = _TaskWriter(job, task, attempt, threads)
     try:
         for batch in batches:
             if batch.num_rows:
@@ -81,6 +82,7 @@ class _TaskWriter:
     job: WriteJob
     task: int
     attempt: int
+    threads: int  # that encode rows; 1: the calling one
     findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
     path: str | None = None
@@ -92,9 +94,11 @@ class _TaskWriter:
     schema: pa.Schema = field(init=False)  # of rows, without dictionary encodings
     values: dict[str, TaskValues] = field(init=False)
     reports: ReportRows = field(init=False)
+    encoding: deque[Future[None]] = field(default_factory=deque)  # row groups
     # A remote store takes its time to end a file, so other files are written meanwhile.
     ending: deque[Future[Ended]] = field(default_factory=deque)
-    threads: ThreadPoolExecutor | None = None
+    ends: int = field(init=False)  # files that are ended at the same time, at most
+    pool: ThreadPoolExecutor | None = None
 
     def __post_init__(self) -> None:
         job, schema = self.job, self.job.plain_schema
@@ -104,6 +108,9 @@ class _TaskWriter:
             name: TaskValues(job.store, job.segments, name, schema.field(name).type)
             for name in job.index_columns
         }
+        self.ends = _ENDING_FILES if job.store.is_remote else self.threads
+        if self.threads > 1 or job.store.is_remote:
+            self.pool = ThreadPoolExecutor(self.threads + self.ends)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Check a batch, cut it at partition borders, and pass the pieces on."""
@@ -158,12 +165,12 @@ class _TaskWriter:
             self.reports.add_file(*self.ending.popleft().result())
 
     def abandon(self) -> None:
-        """Drop a file that was not finished."""
+        """Drop a file that was not finished, after the threads are done."""
+        if self.pool is not None:
+            self.pool.shutdown()
         if self.open_file is not None:
             self.open_file.abandon()
             self.open_file = None
-        if self.threads is not None:
-            self.threads.shutdown()
 
     def report(self) -> Iterator[pa.RecordBatch]:
         """The remaining report rows of this task."""
@@ -175,18 +182,21 @@ class _TaskWriter:
     def _finish(self) -> None:
         if self.open_file is None:
             return
-        if not self.job.store.is_remote:
+        if self.pool is None:
             self.reports.add_file(*self.open_file.close())
             self.open_file = None
             return
-        if self.threads is None:
-            self.threads = ThreadPoolExecutor(_ENDING_FILES)
         file, self.open_file = self.open_file, None
-        self.ending.append(self.threads.submit(file.close))
-        self.end_files(_ENDING_FILES)
+        self.ending.append(self.pool.submit(file.close))
+        self.end_files(self.ends)
 
     def _flush(self, count: int) -> None:
         """Write the first held rows as a row group, at most as many as the file may hold."""
+        file = self.open_file
+        if file is not None:
+            file.wait()
+            if file.rows == self.job.file_rows or file.size >= self.job.file_bytes:
+                self._finish()
         if self.job.file_rows is not None:
             written = self.open_file.rows if self.open_file is not None else 0
             count = min(count, self.job.file_rows - written)
@@ -198,16 +208,23 @@ class _TaskWriter:
             self.open_file = _OpenFile(self.job, base, self.path or "", number)
             for known in self.values.values():
                 known.open(self.open_file.label, number)
-        self.open_file.write(table.slice(0, count))
+        self._write(self.open_file, table.slice(0, count))
         for name, known in self.values.items():
             known.add(table[name].slice(0, count).cast(known.type))
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
         self.waiting_bytes = rest.nbytes if rest.num_rows else 0
-        file = self.open_file
-        if file.rows == self.job.file_rows or file.size >= self.job.file_bytes:
-            self._finish()
+
+    def _write(self, file: _OpenFile, rows: pa.Table) -> None:
+        """Write a row group, in another thread if there are some."""
+        if self.pool is None or self.threads == 1:
+            file.write(rows)
+            return
+        while len(self.encoding) >= self.threads:
+            self.encoding.popleft().result()
+        file.writing = self.pool.submit(file.write, rows)
+        self.encoding.append(file.writing)
 
     def _base_label(self) -> str:
         self.count += 1
@@ -348,6 +365,7 @@ class _OpenFile:
         self.stored = job.file_schema
         self.schema = plain_columns(self.stored)
         self.rows = 0
+        self.writing: Future[None] | None = None  # the last row group
         self.statistics: list[dict[str, Any]] = []
         self._cells = CellsDigest(job.cell_columns)
         self._groups = 0
@@ -383,6 +401,11 @@ class _OpenFile:
         self.rows += table.num_rows
         self._cells.add(table)
 
+    def wait(self) -> None:
+        """Wait until all rows are written; raises what writing them raised."""
+        if self.writing is not None:
+            self.writing.result()
+
     @property
     def size(self) -> int:
         """Bytes written so far."""
@@ -390,6 +413,7 @@ class _OpenFile:
 
     def close(self) -> Ended:
         """Finish the file; returns its report row and its statistics."""
+        self.wait()
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import IO, Any
@@ -23,50 +24,84 @@ _BATCHES = 256  # of a run; one of each run is in memory while they are merged
 _OVERHEAD = 400  # bytes that a batch takes, and each column in it, besides the values
 _Key = tuple[tuple[int, Any], ...]
 _Place = tuple[int, int]  # first byte and size
+_Held = tuple[list[pa.RecordBatch], bool, bool]  # batches, to be sorted, all that there are
 
 
 def sorted_batches(
     batches: Iterator[pa.RecordBatch],
     names: Sequence[str],
     run_bytes: int,
+    threads: int = 1,
 ) -> Generator[pa.RecordBatch, None, None]:
     """Sort rows by some columns, nulls last; the order of equal rows is undefined.
 
-    Columns have no dictionary or run-end encodings. Up to `run_bytes` are held and sorted at once;
-    more go to a temporary file in runs. Later the bytes of one run and a small part of each other
-    are in memory. Raises a `SessionError` if the file cannot be written, or the disk is full.
+    It does not depend on the number of threads. Columns have no dictionary or run-end encodings. Up
+    to `run_bytes` are held and sorted at once; more go to a temporary file in runs. Later the bytes
+    of one run and a small part of each other are in memory, and of one more run for each thread.
+    Raises a `SessionError` if the file cannot be written, or the disk is full.
     """
     if not names:
         yield from batches
         return
     with closing(_BatchFile()) as file:
         runs: list[_Run] = []
-        held: list[pa.RecordBatch] = []
-        size = 0
-        for batch in batches:
-            held.append(batch)
-            size += batch.nbytes + _OVERHEAD * (1 + batch.num_columns)
-            if size >= run_bytes:
-                runs.append(_Run(_sorted_table(held, names), names, file))
-                size = 0
+        with closing(_in_order(names, _gathered(batches, run_bytes), threads)) as tables:
+            for table, is_whole in tables:
+                if is_whole:
+                    yield from table.to_batches(_BATCH_ROWS)
+                    return
+                runs.append(_Run(table, names, file))
+                del table  # while the next is sorted
         if not runs:
-            yield from _sorted(held, names)
             return
-        if held:
-            runs.append(_Run(_sorted_table(held, names), names, file))
-        yield from _merged(runs, names)
+        with closing(_in_order(names, _ranges(runs), threads)) as tables:
+            for table, _ in tables:
+                yield from table.to_batches(_BATCH_ROWS)
+                del table
 
 
-def _sorted(held: list[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Sort held batches, which are let go."""
+def _gathered(batches: Iterator[pa.RecordBatch], run_bytes: int) -> Iterator[_Held]:
+    """Gather batches up to a size, and say of the last whether these are all."""
+    held: list[pa.RecordBatch] = []
+    size, is_whole = 0, True
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes + _OVERHEAD * (1 + batch.num_columns)
+        if size >= run_bytes:
+            yield held, True, False
+            held, size, is_whole = [], 0, False
     if held:
-        yield from _sorted_table(held, names).to_batches(_BATCH_ROWS)
+        yield held, True, is_whole
+
+
+def _in_order(
+    names: Sequence[str], items: Iterator[_Held], threads: int
+) -> Generator[tuple[pa.Table, bool], None, None]:
+    """Sort held batches, which are let go, in threads; tables come in the order of the items."""
+
+    def work(item: _Held) -> tuple[pa.Table, bool]:
+        held, has_order, is_whole = item
+        return _sorted_table(held, names if has_order else ()), is_whole
+
+    if threads == 1:
+        yield from map(work, items)
+        return
+    pool, waiting = ThreadPoolExecutor(threads), deque[Future[tuple[pa.Table, bool]]]()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _sorted_table(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
     table = pa.Table.from_batches(held)
     held.clear()
-    return sort_table(table, names)
+    return sort_table(table, names) if names else table
 
 
 def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -181,17 +216,19 @@ class _Run:
             yield rest.slice(0, count)
 
 
-def _merged(runs: Sequence[_Run], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Cut all runs at the same keys, and sort the rows between two cuts."""
+def _ranges(runs: Sequence[_Run]) -> Iterator[_Held]:
+    """Cut all runs at the same keys; the rows between two cuts are to be sorted."""
     keys = sorted(key for run in runs for key in run.first_keys)
     # Between two cuts, all runs together have about as many bytes as one run.
     step = -(-len(keys) // len(runs)) or 1
     for cut, count in Counter(keys[step::step]).items():
-        yield from _sorted([part for run in runs for part in run.up_to(cut)], names)
+        if held := [part for run in runs for part in run.up_to(cut)]:
+            yield held, True, False
         if count > 1:  # many rows have this key, and need no order
             for run in runs:
-                yield from run.up_to(cut, bisect_right)
-    yield from _sorted([part for run in runs for part in run.up_to(None)], names)
+                yield from (([part], False, False) for part in run.up_to(cut, bisect_right))
+    if held := [part for run in runs for part in run.up_to(None)]:
+        yield held, True, False
 
 
 def _key(keys: pa.RecordBatch, at: int) -> _Key:

@@ -109,9 +109,9 @@ def _publish(
         state = _publish_removals(drop_forms(state, removed))
         state.snapshot_cache.update(snapshots or {})
         for uuid in _order(state):
-            if not _declines_documents(state):  # the published state may be newer
+            if not declines_documents(state):  # the published state may be newer
                 state = _publish_dataset(state, uuid)
-        if _declines_documents(state):
+        if declines_documents(state):
             state = _withdraw_documents(state)
         if troubled := [uuid for uuid, item in state.datasets.items() if item.problem]:
             names = ", ".join(troubled)
@@ -194,10 +194,10 @@ def publishes_documents(state: State) -> bool:
     """
     entries = state.head.datasets if state.head else {}
     waits = state.scope.kind == "cube" and all(i.role != "seed" for i in entries.values())
-    return not waits and not _declines_documents(state)
+    return not waits and not declines_documents(state)
 
 
-def _declines_documents(state: State) -> bool:
+def declines_documents(state: State) -> bool:
     """Whether the seed dataset, or the table, declines documents."""
     entries = state.head.datasets if state.head else {}
     said = [uuid for uuid, item in entries.items() if item.role != "enrichment"]
@@ -282,7 +282,7 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
     data = _replace_document(state, wanted, anew)
     if data is None:
         newest = replace(resolve(state.store, state.scope), snapshot_cache=state.snapshot_cache)
-        if _declines_documents(newest):
+        if declines_documents(newest):
             return newest
         return _publish_dataset(newest, uuid, anew=True)
     stamp = read_stamp(data)

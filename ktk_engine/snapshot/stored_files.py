@@ -101,6 +101,7 @@ class StoredFiles(EncodedFiles):
             self._stored = file.schema_arrow.remove_metadata()
             self.metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
         self._schema = self._stored
+        self._names = self._schema.names  # a schema makes a new list each time
         self._together: list[str] = []
         self._columns: dict[str, pa.ChunkedArray] = {}
         self._lock = threading.Lock()
@@ -112,6 +113,7 @@ class StoredFiles(EncodedFiles):
         column has another type.
         """
         self._schema = _completed(self._stored, leading)
+        self._names = self._schema.names
         if self.num_rows <= _FEW_FILES:
             self._together = [name for name in self._schema.names if not name.startswith(seldom)]
 
@@ -124,6 +126,11 @@ class StoredFiles(EncodedFiles):
     def schema(self) -> pa.Schema:
         """Types of the columns, in order."""
         return self._schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self._names)
 
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of all files, in their order."""

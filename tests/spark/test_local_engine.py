@@ -75,3 +75,48 @@ def test_spark_answers_what_does_not_fit(spark, store):
         assert answer.equals(rows)
     assert query.count(memory_limit=1_000) == 1000
     assert sum(batch.num_rows for batch in query.to_batches(memory_limit=1_000)) == 1000
+
+
+def test_stored_types_and_columns_without_a_file(spark, tmp_path):
+    """Spark's rows get the types of the files, and a column that no file has is null."""
+    cells = {"P": [1, 1, 2], "L": [1, 2, 3]}
+    types = {
+        "f": pa.float32(),
+        "i": pa.int8(),
+        "w": pa.uint16(),
+        "v": pa.list_(pa.float32(), 2),
+        "t": pa.dictionary(pa.int32(), pa.string()),
+        "b": pa.binary(),
+        "d": pa.decimal128(5, 1),
+    }
+    values = {
+        "f": [0.5, None, 1.5],
+        "i": [1, 2, None],
+        "w": [65_535, 0, None],
+        "v": [[0.5, 1.0], None, [2.0, 3.0]],
+        "t": ["a", None, "b"],
+        "b": [b"x", None, b""],
+        "d": [1, None, 2],
+    }
+    payload = {name: pa.array(values[name], t) for name, t in types.items()}
+    cube = Store(tmp_path).build(
+        "c",
+        {"s": pa.table(cells), "e": pa.table({**cells, **payload})},
+        seed="s",
+        dimension_columns=["L"],
+        partition_by=["P"],
+    )
+    cube = cube.publish(kartothek=False).alter("e", add={"x": "float"})
+    for where in ("true", "f > 0", "x is null and i < 2"):
+        check_same(spark, cube.query(where=where))
+        query = cube.query(where=where, types="stored")
+        check_same(spark, query)
+        found = query.to_arrow(spark)
+        assert (found["f"].type, found["i"].type, found["v"].type) == (
+            pa.float32(),
+            pa.int8(),
+            pa.list_(pa.float32(), 2),
+        )
+        batches = list(query.to_batches(spark))
+        assert all(batch.schema == found.schema for batch in batches)
+        assert set(found["x"].to_pylist()) <= {None}

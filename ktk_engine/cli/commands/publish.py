@@ -94,7 +94,7 @@ def publish(
 
 
 def _publish_documents(store: ObjectStore, name: str, wanted: bool, as_json: bool) -> None:
-    from ktk_engine.publish.publish_documents import publish_documents
+    from ktk_engine.maintain.publish_documents import publish_documents
 
     command = "ktk publish --kartothek" if wanted else "ktk publish --kartothek --stop"
     warning = publish_documents(store, name, wanted, {"command": command})

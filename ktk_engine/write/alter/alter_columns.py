@@ -21,6 +21,7 @@ from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
+from ktk_engine.publish.publish import declines_documents
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
@@ -47,13 +48,26 @@ def alter_columns(
     if schema.equals(base.schema):
         return False
     if _is_read_as_it_is(state, base, changes, cache):
-        _check(state, base, changes, schema)
-        change = _Altered(base, changes, schema)
+        # At the gate a column gets the type of its class, as where its rows are written.
+        write = check_write(schema, replace(_target(base, changes), mode="append"), state)
+        change = _Altered(base, changes, write.committed)
         role = role_of(state.scope, base)
         staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
         return True
     _rewrite(staging, base, changes, cache)
     return True
+
+
+def write_missing_columns(staging: Staging, uuid: str, cache: MetadataCache) -> None:
+    """Write the rows of a cube's dataset again if a file lacks a column, for Kartothek.
+
+    Raises a `LocalEngineError` if a piece does not fit into memory.
+    """
+    base = staging.state.snapshot(uuid)
+    schemas, at = physical_schemas(staging.state.store, cache.footers, base, base.files)
+    stored = {name for name in base.schema.names if name not in base.partition_keys}
+    if any(stored.difference(schemas[place].names) for place in pc.unique(at).to_pylist()):
+        _rewrite(staging, base, ColumnChanges(), cache)
 
 
 def _is_read_as_it_is(
@@ -62,19 +76,15 @@ def _is_read_as_it_is(
     """Whether every reader gets the changed rows from the present files.
 
     Our readers give null where a file lacks a column. Kartothek does so for a table. For a cube, it
-    asks the files for each column by name, and fails.
+    asks the files for each column by name, and fails; `write_missing_columns` lets it read them.
     """
-    if changes.drop or changes.rename or (changes.add and state.scope.cube):
+    in_cube = state.scope.cube and not declines_documents(state)
+    if changes.drop or changes.rename or (changes.add and in_cube):
         return False
     schemas, at = physical_schemas(state.store, cache.footers, base, base.files)
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     stored = {Identifier(name) for schema in used for name in schema.names}
     return not any(Identifier(name) in stored for name in changes.add)
-
-
-def _check(state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema) -> None:
-    """Check the columns after the changes at the gate."""
-    check_write(schema, replace(_target(base, changes), mode="append"), state)
 
 
 def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:

@@ -9,6 +9,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import PublishError
 from ktk_engine.publish.iceberg import avro_schemas
+from tests.integration.delta.readers import READERS as DELTA
 from tests.integration.delta.readers import in_order
 from tests.integration.iceberg.readers import READERS
 from tests.integration.iceberg.stored_metadata import file_of, newest, specs_fit, time_travels
@@ -207,3 +208,20 @@ def test_a_clean_up_leaves_time_travel_over_columns(store):
     assert len(agree(store)) == 2
     face.write_table("t", pa.table({"x": [9], "c5": ["y"]}))
     assert len(agree(store)) == 3
+
+
+def test_a_column_of_a_cube_without_a_file_is_null_to_every_reader(tmp_path):
+    cells = {"p": [1, 1, 2], "d": [1, 2, 3]}
+    datasets = {"s": pa.table(cells), "e": pa.table({**cells, "v": [0.5, 1.5, 2.5]})}
+    cube = Store(tmp_path).build(
+        "k", datasets, seed="s", dimension_columns=["d"], partition_by=["p"]
+    )
+    cube = cube.publish(kartothek=False).publish(["delta", "iceberg"])
+    cube = cube.alter("e", add={"x": "double"})
+    new = pa.table({"p": [2], "d": [3], "v": [2.5], "x": [9.0]})
+    cube.update({"e": new}, "d = 3")
+    url = str(tmp_path / "k++e")
+    expected = [(1, None), (2, None), (3, 9.0)]
+    for name, read in {**READERS, **DELTA}.items():
+        found = read(url).to_pylist()
+        assert sorted((row["d"], row["x"]) for row in found) == expected, name

@@ -66,3 +66,13 @@ def test_kartothek_reads_a_cube_with_other_payload(cube, store):
     assert [row["new"] for row in found] == [None] * 3
     cube.at().alter("cells", drop=["new"])
     assert "new" not in kartothek(store, READ_CUBE)[0]
+
+
+def test_kartothek_reads_columns_that_were_added_without_documents(cube, store):
+    before = kartothek(store, READ_CUBE)[1]
+    cube.publish(kartothek=False)
+    cube.at().alter("cells", add={"new": "double"})
+    cube.at().publish(kartothek=True)
+    names, found = kartothek(store, READ_CUBE)
+    assert "new" in names
+    assert found == [{**row, "new": None} for row in before]

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from ktk_engine import Store
 from ktk_engine.cli.main import main
-from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
+from ktk_engine.maintain.publish_documents import publish_documents  # deep: asks for none
 from tests.support.changes import WriteRequest, build, comment_on
 from tests.support.dataset_builder import build_nyc, build_table, flights, write_plain_nyc
 from tests.support.documents import (

@@ -7,7 +7,7 @@ from ktk_engine import Store
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.publish.publish_documents import publish_documents  # deep: asks for none
+from ktk_engine.maintain.publish_documents import publish_documents  # deep: asks for none
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
     DbtNode,

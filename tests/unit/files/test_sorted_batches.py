@@ -112,7 +112,7 @@ def test_nothing_stays_behind_however_the_process_ends(tmp_path, monkeypatch):
 def test_an_error_that_is_kept_does_not_keep_the_file(monkeypatch):
     before = len(os.listdir("/proc/self/fd"))
 
-    def written(rows, job, task):
+    def written(rows, job, task, threads):
         for batch in rows:
             raise MemoryError(batch.num_rows)
 

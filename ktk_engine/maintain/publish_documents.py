@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.transaction import ScopeTransaction
@@ -14,6 +15,8 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.alter.alter_columns import write_missing_columns
+from ktk_engine.write.staging import Staging
 
 
 def publish_documents(
@@ -23,7 +26,8 @@ def publish_documents(
 
     Without documents a commit costs the same however many files there are, and Kartothek sees
     nothing. Then no Kartothek program may run its clean-up there: it deletes what no document
-    names. Returns a warning, empty if all is as it should be. Raises a `DatasetNotFoundError`, a
+    names. Columns that were added meanwhile to a cube are null without a file, which Kartothek
+    cannot read: datasets that have some are written first, in the same commit. Returns a warning, empty if all is as it should be. Raises a `DatasetNotFoundError`, a
     `PublishError` (no seed dataset yet, or a staged run), or a `ForeignWriterError`.
     """
     if store.is_staged:
@@ -57,6 +61,10 @@ def publish_documents(
     reason = "publish for Kartothek" if wanted else "stop publishing for Kartothek"
     operation = f"{reason}: {name}"
     with ScopeTransaction(state, operation, history or {}, unchecked, publish) as changing:
+        if wanted and state.scope.cube:
+            staging, cache = Staging(changing, []), MetadataCache()
+            for uuid in snapshots:
+                write_missing_columns(staging, uuid, cache)
         for uuid in changed:
             role = role_of(state.scope, snapshots[uuid])
             changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))

@@ -1,0 +1,120 @@
+"""Arrow rows are written by several threads, whose number nobody can tell from the files."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import active_count, current_thread, main_thread
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import KtkError, StoreError
+from ktk_engine.files import write_table as writing
+from ktk_engine.files.write_job import WriteJob
+from ktk_engine.files.write_table import write_table
+from tests.support.stores import LocalStore
+
+RANDOM = np.random.default_rng(50)
+ROWS = 6_000
+TABLE = pa.table(
+    {
+        "p": RANDOM.integers(0, 5, ROWS),
+        "d": RANDOM.permutation(ROWS),
+        "k": RANDOM.integers(0, 3, ROWS),
+        "t": pa.array([f"{n % 97}" * (n % 13) for n in range(ROWS)]),
+        "f": np.where(RANDOM.random(ROWS) < 0.1, np.nan, RANDOM.random(ROWS)),
+    }
+)
+
+
+@pytest.fixture(params=[2, 5])
+def threads(request):
+    return request.param
+
+
+def written(root, count, monkeypatch, store_class=LocalStore, rows=TABLE, **options):
+    """Bytes of the files by key, and what is reported of them."""
+    monkeypatch.setattr(writing, "_THREADS", count)
+    monkeypatch.setattr(pa, "cpu_count", lambda: 64)
+    store = store_class(root)
+    job = WriteJob(store, "t", "c", rows.schema, ("p",), index_columns=("k",), **options)
+    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(500))
+    done = write_table(reader, job)
+    assert not done.findings
+    values = pa.Table.from_arrays(done.index_values["k"], ["k", "label"])
+    return {item.key: store.get(item.key) for item in store.list()}, done.files, values
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cell_columns": ("d",)},
+        {"cell_columns": ("d",), "sort_bytes": 20_000, "row_group_rows": 100},
+        {"clustered_by": ("k",), "sort_bytes": 20_000},  # many equal keys
+        {"clustered_by": ("k",), "row_group_bytes": 5_000, "file_bytes": 9_000},
+        {"cell_columns": ("d",), "row_group_rows": 50, "file_rows": 150},
+    ],
+    ids=["at once", "sorted on the disk", "equal keys", "files of a size", "files of some rows"],
+)
+def test_bytes_and_order_are_those_of_one_thread(tmp_path, monkeypatch, threads, options):
+    alone = written(tmp_path / "alone", 1, monkeypatch, **options)
+    found = written(tmp_path / "found", threads, monkeypatch, **options)
+    assert len(alone[0]) >= 5
+    assert found[0] == alone[0]
+    assert found[1].equals(alone[1])
+    assert found[2].equals(alone[2])
+
+
+class Failing(LocalStore):
+    """Refuses the bytes of one partition."""
+
+    error: BaseException = StoreError("the disk is full")
+
+    @contextmanager
+    def open_write(self, key):
+        with super().open_write(key) as sink:
+            yield FailingSink(sink, self.error) if "p=3" in key else sink
+
+
+class FailingSink:
+    def __init__(self, sink, error):
+        self.sink, self.error = sink, error
+        self.count = 0
+
+    def write(self, data):
+        self.count += 1
+        if self.count > 1:  # the first bytes come with the file, from the thread that opens it
+            assert current_thread() is not main_thread()
+            raise self.error
+        return self.sink.write(data)
+
+
+@pytest.mark.parametrize(
+    "error", [StoreError("the disk is full"), KeyboardInterrupt(), SystemExit(3), ValueError("?")]
+)
+def test_what_a_thread_raises_is_raised_and_its_file_is_gone(tmp_path, monkeypatch, threads, error):
+    monkeypatch.setattr(Failing, "error", error)
+    running = active_count()
+    options = {"cell_columns": ("d",), "row_group_rows": 100, "sort_bytes": 20_000}
+    with pytest.raises(type(error)) as caught:
+        written(tmp_path, threads, monkeypatch, Failing, **options)
+    assert str(caught.value) == str(error)
+    assert active_count() == running
+    assert not [item.key for item in Failing(tmp_path).list() if "p=3" in item.key]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and "p=3" in str(path)]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, KtkError])
+def test_an_interrupt_while_rows_arrive_leaves_no_open_file(tmp_path, monkeypatch, threads, error):
+    def batches():
+        yield from TABLE.sort_by("p").to_batches(500)
+        raise error("stop")
+
+    monkeypatch.setattr(writing, "_THREADS", threads)
+    store, running = LocalStore(tmp_path), active_count()
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    with pytest.raises(error, match="stop"):
+        write_table(reader, WriteJob(store, "t", "c", TABLE.schema, sort_bytes=20_000))
+    assert active_count() == running
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
