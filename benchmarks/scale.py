@@ -38,9 +38,9 @@ from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
-from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.rebase import rebased

@@ -24,6 +24,7 @@ from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
@@ -35,7 +36,6 @@ from ktk_engine.publish.publish_datasets import (
     publish_datasets,
     stop_publishing,
 )
-from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:

@@ -27,8 +27,9 @@ def publish_documents(
     Without documents a commit costs the same however many files there are, and Kartothek sees
     nothing. Then no Kartothek program may run its clean-up there: it deletes what no document
     names. Columns that were added meanwhile to a cube are null without a file, which Kartothek
-    cannot read: datasets that have some are written first, in the same commit. Returns a warning, empty if all is as it should be. Raises a `DatasetNotFoundError`, a
-    `PublishError` (no seed dataset yet, or a staged run), or a `ForeignWriterError`.
+    cannot read: datasets that have some are written first, in the same commit. Returns a warning,
+    empty if all is as it should be. Raises a `DatasetNotFoundError`, a `PublishError` (no seed
+    dataset yet, or a staged run), or a `ForeignWriterError`.
     """
     if store.is_staged:
         raise PublishError(
