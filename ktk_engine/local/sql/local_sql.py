@@ -58,7 +58,7 @@ class LocalSql:
         """Answer a query with one row of totals.
 
         Totals are `count(*)`, `sum(...)` of whole numbers, and comparisons of these with numbers;
-        and `min(...)` and `max(...)` of a column that is no float.
+        and `min(...)` and `max(...)` of a column that is not a float.
         """
         with self._reading():
             return self._one_row(self._parsed(sql))
