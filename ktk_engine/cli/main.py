@@ -11,11 +11,13 @@ import click
 
 from ktk_engine.cli.commands.adopt import adopt
 from ktk_engine.cli.commands.build_class_archive import build_class_archive
+from ktk_engine.cli.commands.changes import changes
 from ktk_engine.cli.commands.check import check
 from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.copy import copy
 from ktk_engine.cli.commands.delete import delete
+from ktk_engine.cli.commands.diff import diff
 from ktk_engine.cli.commands.drop import drop
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.index import index
@@ -44,7 +46,10 @@ class KtkGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except KtkError as error:
-                raise click.ClickException(error.said(listener().voice)) from error
+                failure = click.ClickException(error.said(listener().voice))
+                if ctx.invoked_subcommand == "diff":
+                    failure.exit_code = 2  # 1 says that something differs
+                raise failure from error
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -70,7 +75,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, versions, why, tag, explain, query, report, check),
+    *(info, stats, history, versions, why, changes, diff, tag, explain, query, report, check),
     *(
         delete,
         set_properties,
