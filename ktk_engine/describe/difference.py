@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ktk_engine.describe.changed_rows import ChangedRows, Version, datasets_of
+from ktk_engine.describe.changed_rows import (
+    ChangedRows,
+    Version,
+    datasets_of,
+    find_changed_rows,
+)
 from ktk_engine.formatting import counted, json_value, size
+from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.row_differences import RowDifferences
 from ktk_engine.local.sorted_rows import sorted_indices
+from ktk_engine.log.state import State
 from ktk_engine.messages import printable
+from ktk_engine.plan.plan_table import LoadedTable
 
 CHANGE_TYPE = "_change_type"
 KINDS = ("delete", "insert", "update_preimage", "update_postimage")
+NO_ROW = "no row differs"
 _RANK = "__ktk_rank"
 
 
@@ -88,7 +97,7 @@ class Difference:
     def summary(self) -> str:
         """How many rows differ."""
         if not (self.added or self.removed or self.changed):
-            return "no row differs"
+            return NO_ROW
         counts = ((self.added, "added"), (self.removed, "removed"), (self.changed, "changed"))
         return ", ".join(f"{counted(number, 'row')} {what}" for number, what in counts if number)
 
@@ -169,6 +178,26 @@ def find_difference(changes: ChangedRows, examples: int = 3) -> Difference:
         name: found.columns[name] for name in changes.schema.names if name in found.columns
     }
     return found
+
+
+def first_difference(before: State, after: State, uuid: str) -> str:
+    """Describe how the rows or columns of a dataset differ, with an example; empty if they do not.
+
+    Raises a `LocalEngineError` as `find_difference` does.
+    """
+    versions = [LoadedTable(state, state.snapshot(uuid)) for state in (before, after)]
+    engines = [LocalEngine(item.state.store, item.cache.footers) for item in versions]
+    changes = find_changed_rows(versions[0], versions[1], (engines[0], engines[1]))
+    found = find_difference(changes, examples=1)
+    if found.is_empty:
+        return ""
+    said = [*found.notes] if found.summary == NO_ROW else [found.summary, *found.notes]
+    for name, item in found.columns.items():
+        example = item.examples[0]
+        place = _said({key: example[key] for key in found.key})
+        said.append(f"`{name}` of {place}: {_value(example['before'])} -> {example['after']}")
+    said += [f"{what}: {_said(rows[0])}" for what, rows in found.examples.items()]
+    return ", ".join(said)
 
 
 def _side(side: Version) -> dict[str, Any]:
