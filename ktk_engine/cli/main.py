@@ -46,10 +46,7 @@ class KtkGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except KtkError as error:
-                failure = click.ClickException(error.said(listener().voice))
-                if ctx.invoked_subcommand == "diff":
-                    failure.exit_code = 2  # 1 says that something differs
-                raise failure from error
+                raise click.ClickException(error.said(listener().voice)) from error
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
