@@ -365,7 +365,7 @@ class CubeOrTable(ABC):
 
     def changes(
         self,
-        after: int | str | Self,
+        after: int | str | CubeOrTable,
         until: int | str | None = None,
         columns: Sequence[str] | None = None,
         where: str | Condition | None = None,

@@ -49,10 +49,10 @@ from ktk_engine.types.type_class import MAX_WIDE_PRECISION, class_name, is_neste
 
 Loaded = LoadedCube | LoadedTable
 
-_PIECE_BYTES = 128 * 1024 * 1024  # of the rows of both versions that are compared at once
+_PIECE_BYTES = 256 * 1024 * 1024  # of the rows of both versions that are compared at once
 _PIECES_IN_LIMIT = 8  # rows are copied a few times while they are compared
 _SAMPLE = 20_000  # rows by which a large piece is cut
-_CUT_COLUMNS = 4
+_CUT_COLUMNS = 2
 _LARGE_SHARE = 0.5
 
 
@@ -81,12 +81,13 @@ class Version:
         """Plan the reading of rows in some files of the main dataset; None without files."""
         if not kept.any():
             return None
-        part = self.main.snapshot.of_files(pa.array(kept))
+        part = _without_index(self.main.snapshot.of_files(pa.array(kept)))
         query = CubeQuery(columns, conjunction([condition, self.where]))
         if isinstance(self.loaded, LoadedTable):
             return replace(self.loaded, snapshot=part).answer(query)
+        found = {name: _without_index(item) for name, item in self.loaded.snapshots.items()}
         seed = self.loaded.specification.seed_dataset
-        return replace(self.loaded, snapshots={**self.loaded.snapshots, seed: part}).answer(query)
+        return replace(self.loaded, snapshots={**found, seed: part}).answer(query)
 
     def batches(
         self, kept: Flags, condition: Condition, columns: Sequence[str]
@@ -97,6 +98,11 @@ class Version:
             return None
         batches = self.engine.batches(plan, columns, ordered=True)
         return batches, plan_schema(plan, columns)
+
+
+def _without_index(snapshot: Snapshot) -> Snapshot:
+    """A dataset without indexes: for ranges of cells they cost more than they say."""
+    return replace(snapshot, indices={}, index_segments={})
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,9 @@ class ChangedRows:
 
     def _condition(self, flags: Sequence[Flags]) -> tuple[Condition, bool]:
         """A condition for the cells that may differ, and whether few others fulfil it."""
-        if not self.cells:
+        changed = (side.main.changed[kept].all()
+                   for side, kept in zip(self.versions, flags, strict=True))  # fmt: skip
+        if not self.cells or all(changed):
             return TrueCondition(), False
         sides = [
             (side.main.snapshot.file_table, pa.array(kept))
@@ -228,7 +236,7 @@ class ChangedRows:
             if used > (side.engine.limit if most is None else most):
                 if most is not None:
                     return None
-                cause = "rows that cannot be told apart by a key"
+                cause = "rows with the same key, or without one"
                 raise LocalEngineError(too_large(used, side.engine.limit, cause))
         rows = pa.Table.from_batches(found, read[1])
         columns = [
@@ -252,7 +260,8 @@ class ChangedRows:
             read = side.batches(~side.main.changed, condition, names)
             for batch in read[0] if read else ():
                 others = pa.Table.from_batches([batch]).cast(keys.schema).combine_chunks()
-                repeated |= np.isin(*cell_codes([keys, others]).parts)
+                own, theirs = cell_codes([keys, others]).parts
+                repeated |= np.isin(own, theirs)
         return found.unpaired(repeated) if repeated.any() else found
 
     def _cut(self, flags: Sequence[Flags], condition: Condition, needed: int) -> list[Condition]:
@@ -269,8 +278,8 @@ class ChangedRows:
         parts = needed // self._most + 1
         at = np.unique(np.linspace(0, cells.num_rows, parts + 1).astype(np.int64)[1:-1])
         cells = cells.take(pa.array(at)).combine_chunks()
-        places = np.flatnonzero(cell_starts(cells)) if cells.num_rows else []
-        edges = [cell_at(cells, int(place)) for place in places]
+        starts = np.flatnonzero(cell_starts(cells)).tolist() if cells.num_rows else ()
+        edges = [cell_at(cells, place) for place in starts]
         ranges = zip([(), *edges], [*edges, ()], strict=True)
         columns = tuple(usable)
         return [CellRange(columns, low, high).condition(columns) for low, high in ranges]
@@ -278,14 +287,18 @@ class ChangedRows:
     def _sample(
         self, flags: Sequence[Flags], condition: Condition, names: Sequence[str]
     ) -> pa.Table | None:
-        """Some of the rows, sorted, without nulls and NaN."""
-        found = []
-        for side, kept in zip(self.versions, flags, strict=True):
-            rows = pc.sum(side.main.snapshot.file_column("rows").filter(pa.array(kept))).as_py()
-            step = (rows or 0) // _SAMPLE + 1
-            read = side.batches(kept, condition, names)
-            for batch in read[0] if read else ():
-                found.append(batch.take(pa.array(np.arange(0, batch.num_rows, step))))
+        """Some of the rows of the version that has more, sorted, without nulls and NaN."""
+        sides = [
+            (pc.sum(side.main.snapshot.file_column("rows").filter(pa.array(kept))).as_py() or 0, at)
+            for at, (side, kept) in enumerate(zip(self.versions, flags, strict=True))
+        ]
+        rows, at = max(sides)
+        read = self.versions[at].batches(flags[at], condition, names)
+        every = rows // _SAMPLE + 1
+        found = [
+            batch.take(pa.array(np.arange(0, batch.num_rows, every)))
+            for batch in (read[0] if read else ())
+        ]
         if not found:
             return None
         cells = pa.Table.from_batches(found).combine_chunks()
@@ -340,7 +353,7 @@ def find_changed_rows(
         mains = [_main(item, cells) for item in (before, after)]
         partitions = _partitions_of_cells(mains, cells, _within(after))
     else:
-        mains = list(compare_files(*(_whole(item) for item in (before, after)), None))
+        mains = list(compare_files(_whole(before), _whole(after), None))
         partitions = _partitions_of_files(mains, chosen)
     sides = [
         Version(*items)
@@ -381,7 +394,7 @@ def _key(loaded: Loaded, key: Sequence[str] | None) -> tuple[str, ...]:
         names = listed_names(_named(loaded), "key", key, loaded.schema.names)
         check_known(_named(loaded), names, loaded.schema.names)
         if nested := [name for name in names if is_nested(loaded.schema.field(name).type)]:
-            raise QueryError(f"{_named(loaded)}: nested columns are no keys: {', '.join(nested)}.")
+            raise QueryError(f"{_named(loaded)}: a key has no nested columns: {', '.join(nested)}.")
         return names
     keys = _verified_keys(loaded)
     return keys[0] if keys else ()

@@ -16,7 +16,7 @@ from ktk_engine.describe.changed_rows import (
     datasets_of,
     find_changed_rows,
 )
-from ktk_engine.formatting import counted, json_value, size
+from ktk_engine.formatting import counted, json_value, number, size
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.row_differences import RowDifferences
 from ktk_engine.local.sorted_rows import sorted_indices
@@ -70,7 +70,7 @@ class Difference:
     before: dict[str, Any]  # what it is: its name, store, version, rows, files and bytes
     after: dict[str, Any]
     key: tuple[str, ...]
-    notes: tuple[str, ...]  # what else is to be said about columns
+    notes: tuple[str, ...]  # columns that are gone, new or retyped
     added: int = 0
     removed: int = 0
     changed: int = 0
@@ -99,16 +99,16 @@ class Difference:
         if not (self.added or self.removed or self.changed):
             return NO_ROW
         counts = ((self.added, "added"), (self.removed, "removed"), (self.changed, "changed"))
-        return ", ".join(f"{counted(number, 'row')} {what}" for number, what in counts if number)
+        return ", ".join(f"{counted(count, 'row')} {what}" for count, what in counts if count)
 
     @property
-    def sizes(self) -> list[tuple[str, str, str]]:
+    def sizes(self) -> list[tuple[str, ...]]:
         """Rows, files and bytes of both versions, for people."""
         sides = (self.before, self.after)
         return [
-            (name, *("" if side[name] is None else show(side[name]) for side in sides))
-            for name, show in (("rows", "{:,}".format), ("files", "{:,}".format), ("bytes", size))
-        ]  # type: ignore[misc]
+            (name, *(show(side[name]) for side in sides))
+            for name, show in (("rows", number), ("files", number), ("bytes", size))
+        ]
 
     def lines(self) -> Iterator[str]:
         """It for people."""
@@ -154,7 +154,8 @@ def find_difference(changes: ChangedRows, examples: int = 3) -> Difference:
     Raises:
         LocalEngineError: rows with the same key do not fit into memory.
     """
-    found = Difference(*map(_side, changes.versions), changes.key, changes.notes)
+    before, after = map(_side, changes.versions)
+    found = Difference(before, after, changes.key, changes.notes)
     for piece in changes.pieces():
         found.added += piece.came.num_rows
         found.removed += piece.gone.num_rows

@@ -59,29 +59,35 @@ def row_differences(before: pa.Table, after: pa.Table, key: Sequence[str]) -> Ro
     repeated or has a null, and without a key, rows are equal as a whole or not at all, each as
     often as it occurs.
     """
-    before, after = before.combine_chunks(), after.combine_chunks()
     old, new = _paired(before.select(list(key)), after.select(list(key)))
+    one, other = _at(before, old), _at(after, new)
+    found = {name: _differ(one[name], other[name]) for name in one.column_names}
+    changed = {name: flags for name, flags in found.items() if flags is not None and flags.any()}
+    differ = np.flatnonzero(np.logical_or.reduce([*changed.values()])) if changed else old[:0]
+    if not key:  # rows at the same place are equal, or have nothing to do with each other
+        old, new = np.delete(old, differ), np.delete(new, differ)
+        changed, differ = {}, differ[:0]
     gone, came = _rest(old, before.num_rows), _rest(new, after.num_rows)
     if len(gone) and len(came):
         codes = cell_codes(_as_stored(_at(before, gone), _at(after, came))).parts
         gone, came = gone[surplus(*codes)], came[surplus(*codes[::-1])]
-    one, other = _at(before, old), _at(after, new)
-    changed = {name: _differ(one[name], other[name]) for name in one.column_names}
-    changed = {name: flags for name, flags in changed.items() if flags.any()}
-    at = np.flatnonzero(np.logical_or.reduce([*changed.values()])) if changed else gone[:0]
     return RowDifferences(
         _at(before, gone),
         _at(after, came),
-        _at(one, at),
-        _at(other, at),
-        {name: flags[at] for name, flags in changed.items()},
+        _at(one, differ),
+        _at(other, differ),
+        {name: flags[differ] for name, flags in changed.items()},
     )
 
 
 def _paired(before: pa.Table, after: pa.Table) -> tuple[Positions, Positions]:
-    """The positions of rows with a key that both sides have once, and without null."""
+    """The positions of rows with a key that both sides have once, and without null.
+
+    Without a key, these are the rows at the same places.
+    """
     if not before.num_columns:
-        return np.arange(0), np.arange(0)
+        count = min(before.num_rows, after.num_rows)
+        return np.arange(count), np.arange(count)
     if have_same_cells(before, after):
         return np.arange(before.num_rows), np.arange(after.num_rows)
     sides = []
@@ -106,19 +112,38 @@ def _rest(positions: Positions, count: int) -> Positions:
 
 
 def _at(table: pa.Table, positions: Positions) -> pa.Table:
-    whole = len(positions) == table.num_rows and bool((np.diff(positions) == 1).all())
-    return table if whole else take(table, pa.array(positions))
+    """Rows at positions, of which none comes twice."""
+    if not bool((positions[1:] > positions[:-1]).all()):
+        return take(table, pa.array(positions))
+    if len(positions) == table.num_rows:
+        return table
+    mask = np.zeros(table.num_rows, np.bool_)
+    mask[positions] = True
+    return table.filter(pa.array(mask))  # which does not put the table into one chunk
 
 
-def _differ(before: pa.ChunkedArray, after: pa.ChunkedArray) -> Flags:
-    """Flag the places at which two columns are not stored alike."""
-    one, other = before.combine_chunks(), after.combine_chunks()
+def _differ(before: pa.ChunkedArray, after: pa.ChunkedArray) -> Flags | None:
+    """Flag the places at which two columns are not stored alike; None if there are none."""
+    is_floating = pat.is_floating(before.type)
+    one, other = (_bits(before), _bits(after)) if is_floating else (before, after)
     if not _has_floats(one.type) and one.equals(other):
-        return np.zeros(len(one), np.bool_)
-    one, other = _stored([one, other])
-    unequal = as_numpy(pc.not_equal(one, other)) if not pat.is_null(one.type) else False
-    nulls = (item.is_null().to_numpy(zero_copy_only=False) for item in (one, other))
-    return np.asarray(unequal | np.not_equal(*nulls))
+        return None
+    one, other = one.combine_chunks(), other.combine_chunks()
+    if pat.is_nested(one.type):
+        one, other = _stored([one, other])
+    flags: Flags = as_numpy(pc.not_equal(one, other))
+    if one.null_count or other.null_count:
+        nulls = (item.is_null().to_numpy(zero_copy_only=False) for item in (one, other))
+        flags = flags | np.not_equal(*nulls)
+    if is_floating:  # NaN has many forms
+        at = np.flatnonzero(flags)
+        nans = (pc.is_nan(item.take(pa.array(at))).combine_chunks() for item in (before, after))
+        flags[at[np.logical_and(*map(as_numpy, nans))]] = False
+    return flags
+
+
+def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64())
 
 
 def _has_floats(t: pa.DataType) -> bool:
