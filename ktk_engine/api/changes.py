@@ -11,13 +11,14 @@ import pyarrow as pa
 from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.describe.changed_rows import ChangedRows, Loaded, find_changed_rows
+from ktk_engine.describe.changed_rows import ChangedRows, Loaded
 from ktk_engine.describe.difference import (
     Difference,
     change_rows,
     changes_schema,
     find_difference,
 )
+from ktk_engine.describe.find_changed_rows import find_changed_rows
 from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_cube import LoadedCube

@@ -400,11 +400,10 @@ class CubeOrTable(ABC):
 
         Examples:
             >>> changed = cube.append(
-            ...     {"flights": pa.table({"origin": ["JFK"], "flight": [1], "dest": ["BOS"]})}
+            ...     {"flights": pa.table({"origin": ["JFK"], "flight": [2], "dest": ["BOS"]})}
             ... )
-            >>> changed.changes(after=1).to_arrow().select(["_change_type", "dest"]).to_pylist()
-            [{'_change_type': 'update_preimage', 'dest': 'SFO'}, \
-{'_change_type': 'update_postimage', 'dest': 'BOS'}]
+            >>> changed.changes(after=1).to_arrow()["dest"].to_pylist()
+            ['LAX', 'BOS']
         """
         newer = self if until is None else self.at(until)
         older = after if isinstance(after, CubeOrTable) else self.at(after)

@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ktk_engine.describe.changed_rows import (
-    ChangedRows,
-    Version,
-    datasets_of,
-    find_changed_rows,
-)
+from ktk_engine.describe.changed_rows import ChangedRows, Version
+from ktk_engine.describe.find_changed_rows import datasets_of, find_changed_rows
 from ktk_engine.formatting import counted, json_value, number, size
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.row_differences import RowDifferences

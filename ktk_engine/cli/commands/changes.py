@@ -39,9 +39,9 @@ def changes(
     memory_limit: str | None,
     store_url: str | None,
 ) -> None:
-    """Show the rows of CUBE (or a table) that differ between two versions.
+    """Show the rows that differ between two versions.
 
-    The column _change_type says what became of a row: insert, delete, or update_preimage and
+    They are versions of CUBE (or a table). The column _change_type says what became of a row: insert, delete, or update_preimage and
     update_postimage for its old and new values. Only files that one version lacks are read. As a
     table, the first 50 rows are shown.
     """

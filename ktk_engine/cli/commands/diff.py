@@ -46,9 +46,9 @@ def diff(
     memory_limit: str | None,
     store_url: str | None,
 ) -> None:
-    """Count what differs between two versions of CUBE (or a table), with examples.
+    """Count what differs between two versions.
 
-    With OTHER, CUBE is compared with it. Both may name a schema of the warehouse or a store:
+    They are versions of CUBE (or a table). With OTHER, CUBE is compared with it. Both may name a schema of the warehouse or a store:
     prod.nyc, /data/prod.nyc. Then --from is the version of CUBE, and --to that of OTHER.
 
     Ends with 0 if nothing differs, and with 1 if rows or columns differ.

@@ -284,9 +284,11 @@ def test_changes_are_what_full_rows_say(history, monkeypatch):
     while done < PAIRS:
         seed += 1
         if seed % 2:  # else all rows are compared at once
-            monkeypatch.setattr("ktk_engine.describe.changed_rows._PIECE_BYTES", 1_000)
-            monkeypatch.setattr("ktk_engine.describe.changed_files._MOST_BOXES", 2)
-            monkeypatch.setattr("ktk_engine.describe.changed_files._FEW", 0)
+            rows_ = "ktk_engine.describe.changed_rows"  # deep: cuts few rows
+            files = "ktk_engine.describe.changed_files"  # deep: as if there were many
+            monkeypatch.setattr(f"{rows_}._PIECE_BYTES", 1_000)
+            monkeypatch.setattr(f"{files}._MOST_BOXES", 2)
+            monkeypatch.setattr(f"{files}._FEW", 0)
         else:
             monkeypatch.undo()
         done += walk(history, seed, 40)
