@@ -41,9 +41,9 @@ def changes(
 ) -> None:
     """Show the rows that differ between two versions.
 
-    They are versions of CUBE (or a table). The column _change_type says what became of a row: insert, delete, or update_preimage and
-    update_postimage for its old and new values. Only files that one version lacks are read. As a
-    table, the first 50 rows are shown.
+    They are versions of CUBE (or a table). The column _change_type says what became of a row:
+    insert, delete, or update_preimage and update_postimage for its old and new values. Only files
+    that one version lacks are read. As a table, the first 50 rows are shown.
     """
     from ktk_engine.api import Store
     from ktk_engine.cli.render_rows import print_rows, write_rows

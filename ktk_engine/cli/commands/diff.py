@@ -48,8 +48,9 @@ def diff(
 ) -> None:
     """Count what differs between two versions.
 
-    They are versions of CUBE (or a table). With OTHER, CUBE is compared with it. Both may name a schema of the warehouse or a store:
-    prod.nyc, /data/prod.nyc. Then --from is the version of CUBE, and --to that of OTHER.
+    They are versions of CUBE (or a table). With OTHER, CUBE is compared with it. Both may name a
+    schema of the warehouse or a store: prod.nyc, /data/prod.nyc. Then --from is the version of
+    CUBE, and --to that of OTHER.
 
     Ends with 0 if nothing differs, and with 1 if rows or columns differ.
     """
