@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import math
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ktk_engine.errors import ConfigurationError
 
@@ -81,3 +84,18 @@ def counted(count: int, one: str, several: str | None = None) -> str:
 def noun(count: float, one: str, several: str | None = None) -> str:
     """The noun for a number; see `counted`."""
     return one if count == 1 else several or f"{one}s"
+
+
+def json_value(value: Any) -> Any:
+    """A value of a row for JSON: dates as ISO texts, decimals as texts, bytes in base64."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {name: json_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

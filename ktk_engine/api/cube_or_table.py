@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
+from ktk_engine.api.changes import Changes, changes_between
 from ktk_engine.api.names_elsewhere import OF_CUBE_OR_TABLE, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parameters import bind
 from ktk_engine.describe.history import HistoryEntry, history_of, read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.formatting import parse_size
@@ -361,6 +363,53 @@ class CubeOrTable(ABC):
     ) -> Query:
         """Ask for rows."""
 
+    def changes(
+        self,
+        after: int | str | CubeOrTable,
+        until: int | str | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        key: Sequence[str] | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> Changes:
+        """Ask which rows differ between two versions; no data file is read yet.
+
+        What happened in between does not count: a row that was changed and changed back is no
+        change. Only files that one of the versions lacks are read. A row has changed if a column
+        is stored otherwise: NaN equals NaN, and -0.0 differs from 0.0.
+
+        Args:
+            after: the older version, by number or tag; its own commit does not count. Readers of
+                Delta's change data feed name the first version that counts instead. Another cube
+                or table, perhaps of another store, is a version, too.
+            until: the newer version; None means this one.
+            columns: the columns that count, besides the key; None means all of the newer version.
+            where: as for `query`: which rows of both versions count.
+            key: columns that identify a row of a table, where no constraint `unique` or
+                `primary_key` does. Without a key there are no updates. A cube has its cells.
+            parameters: as for `query`.
+
+        Returns:
+            The changes, ready to be read.
+
+        Raises:
+            QueryError: an unknown column, or versions with other keys.
+            VersionGoneError: a clean-up has removed one of the versions; the message says which
+                are left.
+
+        Examples:
+            >>> changed = cube.append(
+            ...     {"flights": pa.table({"origin": ["JFK"], "flight": [2], "dest": ["BOS"]})}
+            ... )
+            >>> changed.changes(after=1).to_arrow()["dest"].to_pylist()
+            ['LAX', 'BOS']
+        """
+        newer = self if until is None else self.at(until)
+        older = after if isinstance(after, CubeOrTable) else self.at(after)
+        sides = [(side._store, side._loaded) for side in (older, newer)]
+        return changes_between(sides[0], sides[1], key, columns, bind(where, parameters))
+
     def head(self, rows: int = 5) -> pd.DataFrame:
         """Return the first rows with all columns; only files that can hold one are opened.
 
@@ -407,13 +456,14 @@ class CubeOrTable(ABC):
         return check(self._state.store, self.name, deep=deep).as_dict()
 
     @property
-    def changes(self) -> list[dict[str, Any]]:
+    def last_changes(self) -> list[dict[str, Any]]:
         """What the commit of this version did: a dict for each dataset, as in `history`.
 
-        `rows` is how many it has since then, `rows_delta` how many more than before.
+        `rows` is how many it has since then, `rows_delta` how many more than before. `changes`
+        gives the rows themselves.
 
         Examples:
-            >>> [(change["dataset"], change["rows_delta"]) for change in cube.changes]
+            >>> [(change["dataset"], change["rows_delta"]) for change in cube.last_changes]
             [('flights', 3), ('weather', 2)]
         """
         return [c for entry in history_of(self._state, 1) for c in entry.as_dict()["changes"]]

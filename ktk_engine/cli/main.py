@@ -11,11 +11,13 @@ import click
 
 from ktk_engine.cli.commands.adopt import adopt
 from ktk_engine.cli.commands.build_class_archive import build_class_archive
+from ktk_engine.cli.commands.changes import changes
 from ktk_engine.cli.commands.check import check
 from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.copy import copy
 from ktk_engine.cli.commands.delete import delete
+from ktk_engine.cli.commands.diff import diff
 from ktk_engine.cli.commands.drop import drop
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.index import index
@@ -70,7 +72,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, versions, why, tag, explain, query, report, check),
+    *(info, stats, history, versions, why, changes, diff, tag, explain, query, report, check),
     *(
         delete,
         set_properties,

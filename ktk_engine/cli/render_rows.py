@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +13,7 @@ import pyarrow.types as pat
 
 from ktk_engine.cli.console import make_console, make_table, print_table, say
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import json_value
 from ktk_engine.messages import printable
 
 
@@ -31,8 +30,8 @@ def print_rows(rows: pa.Table) -> None:
     print_table(make_console(), table, with_empty=True)
 
 
-def write_rows(rows: pa.Table, format_: str, output: Path | None) -> None:
-    """Write rows.
+def write_rows(rows: pa.Table | pa.RecordBatchReader, format_: str, output: Path | None) -> None:
+    """Write rows, as they come.
 
     Args:
         rows: any rows.
@@ -58,18 +57,23 @@ def write_rows(rows: pa.Table, format_: str, output: Path | None) -> None:
         raise ConfigurationError(f"{output} cannot be written: {error.strerror}.") from error
 
 
-def _write(rows: pa.Table, format_: str, file: IO[bytes]) -> None:
+def _write(rows: pa.Table | pa.RecordBatchReader, format_: str, file: IO[bytes]) -> None:
+    parts = rows.to_reader() if isinstance(rows, pa.Table) else rows
     if format_ == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(rows, file)
+        with pq.ParquetWriter(file, parts.schema) as written:
+            for batch in parts:
+                written.write_batch(batch)
     elif format_ == "csv":
         import pyarrow.csv as pv
 
-        pv.write_csv(_flat(rows), file)
+        with pv.CSVWriter(file, _flat(parts.schema.empty_table()).schema) as written:
+            for batch in parts:
+                written.write_table(_flat(pa.Table.from_batches([batch])))
     else:
-        for batch in rows.to_batches():
-            lines = (json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist())
+        for batch in parts:
+            lines = (json.dumps(json_value(row), ensure_ascii=False) for row in batch.to_pylist())
             file.write("".join(f"{printable(line)}\n" for line in lines).encode())
 
 
@@ -77,7 +81,7 @@ def _flat(rows: pa.Table) -> pa.Table:
     """Rows with nested values as JSON, which CSV cannot hold."""
     for position, field in enumerate(rows.schema):
         if pat.is_nested(field.type) or pat.is_binary(field.type) or pat.is_null(field.type):
-            values = (_plain(value) for value in rows[field.name].to_pylist())
+            values = (json_value(value) for value in rows[field.name].to_pylist())
             texts = [
                 v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False)
                 for v in values
@@ -86,25 +90,10 @@ def _flat(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _plain(value: Any) -> Any:
-    """A value for JSON: dates as ISO texts, decimals as texts, bytes in base64."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    plain = _plain(value)
+    plain = json_value(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 

@@ -28,3 +28,8 @@ def version_options(command: _F) -> _F:
         metavar="N",
         help="As of this commit, by its number or tag; ktk history lists them.",
     )(command)
+
+
+def version_option(name: str, parameter: str, text: str) -> Callable[[_F], _F]:
+    """An option that names a version by its number or tag."""
+    return click.option(name, parameter, callback=read_version, metavar="N", help=text)

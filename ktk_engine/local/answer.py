@@ -98,10 +98,12 @@ class LocalEngine:
         with arrow_limits():
             return in_schema(found.table(), found.schema)
 
-    def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a plan in batches, unordered, with only a few tasks in memory at a time.
+    def batches(
+        self, plan: Plan, names: Sequence[str] | None = None, *, ordered: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a plan in batches, with only a few tasks in memory at a time.
 
-        Those of a shard come in the order of tasks.
+        If `ordered`, and for a shard, they come in the order of tasks.
 
         Raises a `LocalEngineError` if a slice exceeds the memory limit or only Spark can answer the
         plan.
@@ -109,7 +111,7 @@ class LocalEngine:
         if plan.limit is not None:
             yield from self.table(plan, names).to_batches()
             return
-        for batches in self._portions(self._tasks(plan, names)):
+        for batches in self._portions(self._tasks(plan, names), ordered):
             yield from batches
 
     def small_table(self, plan: Plan, names: Sequence[str], most: int) -> pa.Table | None:
@@ -145,12 +147,14 @@ class LocalEngine:
         chosen = [task for task, shard in zip(found, shards, strict=True) if shard == index]
         return [replace(task, columns=columns) for task in chosen]
 
-    def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
-        """Give rows unordered; refuse partitions that cannot be cut before anything is read."""
+    def _portions(
+        self, found: Sequence[Task], ordered: bool = False
+    ) -> Iterator[list[pa.RecordBatch]]:
+        """Give rows; refuse partitions that cannot be cut before anything is read."""
         held = self.threads + 2  # running, waiting, and with the caller
         uncut = (t.bytes for t in found if not (t.range.columns or t.is_cut_by_rows))
         self._check_size(max(uncut, default=0) * held)
-        yield from self._run(found, self.limit // held, ordered=self.shard is not None)
+        yield from self._run(found, self.limit // held, ordered or self.shard is not None)
 
     def _check_size(self, needed: int) -> None:
         if needed > self.limit:

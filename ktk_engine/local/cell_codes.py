@@ -58,6 +58,23 @@ def cell_codes(tables: Sequence[pa.Table]) -> CellCodes:
     return CellCodes(tuple(codes), width)
 
 
+def occurrences(codes: Codes) -> Codes:
+    """Count how often the code of each row came before."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    found = np.empty(len(codes), np.int64)
+    sizes = np.diff(starts, append=len(codes))
+    found[order] = np.arange(len(codes)) - np.repeat(starts, sizes)
+    return found
+
+
+def surplus(codes: Codes, others: Codes) -> npt.NDArray[np.bool_]:
+    """Flag the rows that others do not have as often."""
+    others = np.sort(others)
+    there = np.searchsorted(others, codes, "right") - np.searchsorted(others, codes, "left")
+    return np.asarray(occurrences(codes) >= there)
+
+
 def _combined(codes: list[Codes], found: list[Codes], count: int) -> list[Codes]:
     """Codes of cells that have one more column; overwrites the old codes."""
     for part, more in zip(codes, found, strict=True):

@@ -37,14 +37,14 @@ def match(left: pa.Table, right: pa.Table, how: Literal["inner", "left"]) -> Mat
 
     A left join keeps rows without a match, with `NOTHING` on the right.
     """
-    if _have_same_cells(left, right):
+    if have_same_cells(left, right):
         return Matches(None, None)
     codes = cell_codes([left, right])
     wanted, offered = codes.parts
     rows = _valid_rows(right)
     if rows is not None:
         offered = offered[rows]
-    unmatchable = _null_rows(left)
+    unmatchable = null_rows(left)
     found = _looked_up(wanted, offered, codes.width)
     if found is None:
         order, offered = _sorted(offered)
@@ -86,8 +86,8 @@ def _one_of_each(cells: pa.Table, last: bool) -> Positions | None:
     return chosen if order is None else np.sort(order[chosen])
 
 
-def _have_same_cells(left: pa.Table, right: pa.Table) -> bool:
-    """Whether both provably have the same distinct cells in the same order."""
+def have_same_cells(left: pa.Table, right: pa.Table) -> bool:
+    """Whether both provably have the same distinct cells, without nulls, in the same order."""
     if left.num_rows != right.num_rows or not left.num_columns:
         return False
     if any(column.null_count for column in (*left.columns, *right.columns)):
@@ -115,28 +115,29 @@ def _ascends(cells: pa.Table, strictly: bool) -> bool:
         if pat.is_boolean(values.type):
             values = values.cast(pa.int8())
         before, after = values.slice(0, len(values) - 1), values.slice(1)
-        larger |= equal & _numpy(pc.greater(after, before))
+        larger |= equal & as_numpy(pc.greater(after, before))
         if bool(larger.all()):
             return True
-        equal &= _numpy(pc.equal(after, before))
+        equal &= as_numpy(pc.equal(after, before))
     return not strictly and bool((larger | equal).all())
 
 
-def _numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def as_numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    """Flags as a numpy array; null is false."""
     known = pc.fill_null(values, False) if values.null_count else values
     flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
     return flags
 
 
-def _null_rows(cells: pa.Table) -> npt.NDArray[np.bool_] | None:
+def null_rows(cells: pa.Table) -> npt.NDArray[np.bool_] | None:
     """Which rows have a null; None if none has."""
-    masks = [_numpy(c.combine_chunks().is_null()) for c in cells.columns if c.null_count]
+    masks = [as_numpy(c.combine_chunks().is_null()) for c in cells.columns if c.null_count]
     return np.logical_or.reduce(masks) if masks else None
 
 
 def _valid_rows(cells: pa.Table) -> Positions | None:
     """Positions of the rows without a null; None if all are."""
-    nulls = _null_rows(cells)
+    nulls = null_rows(cells)
     return None if nulls is None else np.flatnonzero(~nulls)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.file_digest import FileDigest, verify_whole
+from ktk_engine.local.cell_codes import occurrences
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, concat_files, digests_of
 from ktk_engine.store.ask_all import ask_all
@@ -43,7 +44,7 @@ def equal_files(
     digests = _numbers(both["digest"])
     if not (is_cube or whole):
         both_numbers = _joined(groups, digests)
-        nth = np.concatenate([_nth(both_numbers[:count]), _nth(both_numbers[count:])])
+        nth = np.concatenate([occurrences(both_numbers[:count]), occurrences(both_numbers[count:])])
         groups = _joined(both_numbers, nth)
     equal = _equal_groups(groups, digests, count)
     if is_cube:
@@ -78,16 +79,6 @@ def _joined(first: _Numbers, second: _Numbers) -> _Numbers:
     pairs = np.stack([first, second], axis=1)
     numbers: _Numbers = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     return numbers
-
-
-def _nth(values: _Numbers) -> _Numbers:
-    """Count how often each value came before."""
-    order = np.argsort(values, kind="stable")
-    starts = np.flatnonzero(np.diff(values[order], prepend=-1))
-    places = np.empty(len(values), np.int64)
-    sizes = np.diff(starts, append=len(values))
-    places[order] = np.arange(len(values)) - np.repeat(starts, sizes)
-    return places
 
 
 def _equal_groups(groups: _Numbers, values: _Numbers, count: int) -> npt.NDArray[np.bool_]:

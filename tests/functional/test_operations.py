@@ -29,6 +29,9 @@ class TestVerbs:
             ("ktk_info", "{name: c}", "cube c, version 2"),
             ("ktk_history", "{name: c, limit: 1}", "rebuild"),
             ("ktk_why", "{name: c, dataset: cells}", "cells: version "),
+            ("ktk_diff", "{name: c}", "60 rows changed"),
+            ("ktk_diff", "{name: c, from: 2, to: 2, json: true}", '"added": 0'),
+            ("ktk_diff", "{name: c, columns: [v], markdown: true}", "### `c version 1 of"),
             ("ktk_check", "{name: c}", "no problems."),
             ("ktk_check", "{}", "c, version 2: 2 datasets"),
             ("ktk_tag", "{cube: c}", "c has no tags."),
@@ -53,6 +56,10 @@ class TestVerbs:
     )
     def test_what_they_say(self, built, verb, arguments, said):
         assert said in self.say(verb, arguments)
+
+    def test_a_difference_fails_only_if_asked(self, built):
+        assert "60 rows changed" in self.say("ktk_diff", "{name: c, fail: true}", succeeds=False)
+        assert "no row differs" in self.say("ktk_diff", "{name: c, from: 2, fail: true}")
 
     def test_they_do_not_speak_of_flags_of_the_command_line(self, built):
         said = self.say("ktk_drop", "{cube: c, dataset: cells}", succeeds=False)

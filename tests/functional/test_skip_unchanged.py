@@ -304,5 +304,5 @@ class TestChecked(Base):
         results = run_dbt(["run", "--select", "daily"], expect_pass=False)
         said = messages(results)["daily"]
         assert "could have been skipped" in said
-        assert "no more: {'r': 0." in said
+        assert "removed: r=0." in said
         assert read_computed(store_of(project), scope_of("daily"), "daily") is not None

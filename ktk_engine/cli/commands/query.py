@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -13,6 +15,25 @@ from ktk_engine.progress import progress_bar
 
 FORMATS = ("table", "csv", "json", "parquet")
 TABLE_ROWS = 50
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def output_options(command: _F) -> _F:
+    """Add the options `--format`, `--output` and `--memory-limit` to a command."""
+    command = click.option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="For instance 4GB; default: a quarter of the memory.",
+    )(command)
+    command = click.option(
+        "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
+    )(command)
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(FORMATS),
+        help="json: one object per line. Default: by the name of --output, else a table.",
+    )(command)
 
 
 @click.command()
@@ -21,18 +42,7 @@ TABLE_ROWS = 50
 @click.option("--where", "also_where", metavar="WHERE", help="The same as the argument WHERE.")
 @click.option("--columns", help="Output columns, separated by commas; default: all.")
 @click.option("--limit", type=click.IntRange(min=0), help="Maximum number of rows.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    help="json: one object per line. Default: by the name of --output, else a table.",
-)
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
-)
-@click.option(
-    "--memory-limit", metavar="SIZE", help="For instance 4GB; default: a quarter of the memory."
-)
+@output_options
 @version_options
 @store_option
 def query(
@@ -62,7 +72,7 @@ def query(
     if where is not None and also_where is not None:
         raise click.UsageError("Give one condition: as the argument, or as --where.")
     where = where if also_where is None else also_where
-    chosen_format = _format(format_, output)
+    chosen_format = format_of(format_, output)
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
@@ -82,8 +92,8 @@ def query(
         write_rows(rows, chosen_format, output)
 
 
-def _format(given: str | None, output: Path | None) -> str:
-    """The requested format, from the option or the name of the file."""
+def format_of(given: str | None, output: Path | None) -> str:
+    """The requested format, from the option or the name of the file; a `ConfigurationError`."""
     from ktk_engine.errors import ConfigurationError
 
     by_name = output.suffix.removeprefix(".").lower() if output is not None else ""

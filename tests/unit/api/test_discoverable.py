@@ -57,7 +57,7 @@ def test_each_hint_runs_literally(store, kind):
 
 def test_what_a_write_changed_is_counted(store):
     def counts(owner):
-        return [(c["dataset"], c["rows"], c["rows_delta"]) for c in owner.changes]
+        return [(c["dataset"], c["rows"], c["rows_delta"]) for c in owner.last_changes]
 
     more = pa.table({"order_id": [3, 4, 5], "amount": [1.0, 2.0, 3.0]})
     cube = store.cube("shop")

@@ -285,7 +285,7 @@ def test_a_dry_removal_removes_nothing(store, ktk):
 
 def test_help_has_whole_lines(ktk):
     lines = ktk("--help").stdout.partition("Commands:")[2].strip().splitlines()
-    assert len(lines) == 23
+    assert len(lines) == 25
     assert [line for line in lines if line.endswith("...") or not line.endswith(".")] == []
 
 

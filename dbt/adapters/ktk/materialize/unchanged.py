@@ -27,7 +27,7 @@ from dbt.adapters.ktk.materialize.cube_of_run import CubeOfRun
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of_skipped
-from ktk_engine.describe.first_difference import first_difference
+from ktk_engine.describe.difference import first_difference
 from ktk_engine.formatting import counted
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.commit import Committed
