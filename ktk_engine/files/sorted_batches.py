@@ -61,7 +61,7 @@ def sorted_batches(
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], run_bytes: int) -> Iterator[_Held]:
-    """Gather batches up to a size, and say of the last whether these are all."""
+    """Gather batches up to a size; the last ones tell whether there were no others."""
     held: list[pa.RecordBatch] = []
     size, is_whole = 0, True
     for batch in batches:
