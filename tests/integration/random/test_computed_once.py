@@ -130,10 +130,11 @@ class Runs:
                     add_view(self.store, ViewDocument(node.name, "view", text))
                 continue
             done = self._begun(node, empty)
-            if done is not None:
-                note, uuid = self._computed(node, done)
-                if node.name == killed:
-                    return
+            made = None if done is None else self._computed(node, done)
+            if node.name == killed:
+                return
+            if made is not None:
+                note, uuid = made
                 write_computed(self.store, self._scope(node), uuid, note)
 
     def _text(self, node: Node) -> str:
