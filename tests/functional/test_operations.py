@@ -18,6 +18,13 @@ class TestVerbs:
             "c.sql": CUBE,
         }
 
+    @pytest.fixture(scope="class")
+    def built(self, project):
+        """Built one after the other, so that versions are known."""
+        run_dbt(["run", "--select", "cells"])
+        run_dbt(["run"])
+        return project
+
     def say(self, verb: str, arguments: str = "{}", succeeds: bool = True) -> str:
         command = ["run-operation", verb, "--args", arguments]
         return " ".join(run_dbt_and_capture(command, expect_pass=succeeds)[1].split("\n"))
@@ -28,7 +35,7 @@ class TestVerbs:
             ("ktk_info", "{}", "c      cube"),
             ("ktk_info", "{name: c}", "cube c, version 2"),
             ("ktk_history", "{name: c, limit: 1}", "rebuild"),
-            ("ktk_why", "{name: c, dataset: cells}", "cells: version "),
+            ("ktk_why", "{name: c, dataset: cells}", "cells: version 1, computed"),
             ("ktk_diff", "{name: c}", "60 rows changed"),
             ("ktk_diff", "{name: c, from: 2, to: 2, json: true}", '"added": 0'),
             ("ktk_diff", "{name: c, columns: [v], markdown: true}", "### `c version 1 of"),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     Batches: TypeAlias = Iterator["pa.RecordBatch"]
 
-# Rooms that only this process uses: they decide and commit.
+# Rooms that only this process uses: they read statements, decide and commit.
 _NOT_SHIPPED = frozenset(
     {"api", "catalog", "change", "cli", "describe", "gate", "maintain"}
-    | {"publish", "warehouse", "write", "duckdb.py", "polars.py"}
+    | {"publish", "report", "sql", "warehouse", "write", "duckdb.py", "polars.py"}
 )
 _PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()
