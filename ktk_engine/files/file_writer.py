@@ -413,7 +413,11 @@ class _OpenFile:
 
     def close(self) -> Ended:
         """Finish the file; returns its report row and its statistics."""
-        self.wait()
+        try:
+            self.wait()
+        except BaseException:
+            self.abandon()
+            raise
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()

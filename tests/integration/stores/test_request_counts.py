@@ -78,7 +78,7 @@ def test_commits(store, counted):
     # Asked for first: what is there (5), snapshots (2); published after: the document and the
     # schema (2), for what is there the commit knows. The document before the write and the log
     # before the entry (2).
-    rows = pa.table({"id": range(ROWS), "v": range(ROWS)})
+    rows = pa.table({"id": range(ROWS), "v": range(1, ROWS + 1)})
     _, requests = counted(lambda: build(store, rows, EXTRA))
     # Put: the note of the writer, one data file, the snapshot, the entry and the document; the
     # schema says the same.
