@@ -144,9 +144,11 @@ class Query:
 
         Raises:
             SessionError: Spark or Java is missing, or Java is too old.
+            QueryError: the query has `types="stored"`.
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
 
+        self._check_frame_types()
         scanner = self._scanner(session)
         with self._loaded.state.reading():
             return plan_frame(scanner, self.plan)
@@ -166,12 +168,13 @@ class Query:
             The group's values by column, and its rows, not computed yet.
 
         Raises:
-            QueryError: the query has no `partition_by`.
+            QueryError: the query has no `partition_by`, or has `types="stored"`.
         """
         from ktk_engine.local.answer import plan_schema
         from ktk_engine.spark.read.collect import find_groups
         from ktk_engine.spark.read.plan_frame import plan_frame
 
+        self._check_frame_types()
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
         scanner = self._scanner(session)
@@ -392,6 +395,13 @@ class Query:
         from ktk_engine.local.answer import stored_types
 
         return stored_types(self._loaded.state.store, self._store._cache.footers, self.plan)
+
+    def _check_frame_types(self) -> None:
+        if self._types != "class":
+            raise QueryError(
+                f"A Spark DataFrame has the types of classes, and the query asks for "
+                f"types={self._types!r}. Leave that out, or take the rows by `to_arrow`."
+            )
 
     @property
     def _plan_in_types(self) -> Plan:
