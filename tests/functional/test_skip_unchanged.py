@@ -7,11 +7,14 @@ import subprocess
 import sys
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from dbt.adapters.ktk.materialize import computed_from
 from tests.functional.relations import rows, store_of
 from tests.support.committed import read_computed, resolve, scope_of
+from tests.support.dataset_builder import append_as_kartothek
 from tests.support.stores import LocalStore
 
 SEED = "id,v\n1,10\n2,20\n"
@@ -161,7 +164,7 @@ class TestBetweenRuns(Base):
         on = {"+skip_unchanged": True}
         return {"models": on, "seeds": on, "snapshots": on}
 
-    def test_what_else_may_have_happened(self, project):
+    def test_what_else_may_have_happened(self, project, monkeypatch):
         """Between the runs: to a note, and to what is read."""
         from ktk_engine import Store
 
@@ -193,6 +196,31 @@ class TestBetweenRuns(Base):
         assert runs(lambda: Store.of(store).table("kept").rename("x").rename("kept"))
         assert not runs(lambda: Store.of(store).table("raw").rename("y").rename("raw"))
         assert sorted(rows(project, "select id, w from {s}.kept")) == [(1, 11)]
+
+        # A copy takes the place of what was read, with the rows of another time.
+        tables = Store.of(store)
+
+        def copied() -> None:
+            tables.table("raw").at(1).copy_to(tables, "earlier")
+            tables.drop("raw")
+            tables.table("earlier").rename("raw")
+
+        assert runs(copied)
+        assert len(rows(project, "select id, w from {s}.kept")) == 2
+        # Another program appends to it.
+        more = pa.table({"id": [9], "v": [90]})
+        assert runs(lambda: append_as_kartothek(store, "raw", more))
+        assert (9, 91) in rows(project, "select id, w from {s}.kept")
+
+        # A run is killed after its commit, before its note.
+        def killed() -> None:
+            Store.of(store).table("kept").delete("id = 9")
+            with monkeypatch.context() as patch:
+                patch.setattr(computed_from, "write_computed", lambda *_: 1 / 0)
+                built(*one)
+
+        assert runs(killed)
+        assert (9, 91) in rows(project, "select id, w from {s}.kept")
 
 
 class TestWithoutSpark(Base):
@@ -282,8 +310,6 @@ class TestChecked(Base):
         return {"models": on, "seeds": on, "snapshots": on}
 
     def test_it_runs_and_is_compared(self, project, monkeypatch):
-        from dbt.adapters.ktk.materialize import computed_from
-
         run_dbt(["build"])
         results, said = built(*["build"])
         assert skipped(results) == set()
