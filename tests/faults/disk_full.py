@@ -89,8 +89,9 @@ def _clean(folder: Path, random: Random) -> str:
     _mount(disk, _PLENTY, "rw")
     try:
         store = AgedStore(disk / "store")
-        for _ in range(12):
-            build(LocalStore(store.root), pa.table({"a": range(3000)}), WriteRequest(TABLE))
+        for first in range(12):
+            rows = pa.table({"a": range(first, first + 3000)})
+            build(LocalStore(store.root), rows, WriteRequest(TABLE))
         content = found_content(store)
         state = resolve(store, scope_of(TABLE))
         part = next(info.key for info in store.list(f"{TABLE}/table/"))

@@ -100,6 +100,8 @@ def kinds(store: LocalStore) -> dict[str, list[str]]:
 
 def _kind(key: str, needed: set[str]) -> str:
     whose = "Kartothek's" if key.startswith((PLAIN, PLAIN_CUBE + "++")) else "our"
+    if key.startswith(".ktk/relation/"):
+        return ""  # only its name is read
     if key.startswith(".ktk/"):
         kind = key.split("/")[-2] if "/log/" in key or "/intent/" in key else key.split("/")[1]
         kind = "snapshot" if "/snapshots/" in key else kind
