@@ -9,6 +9,8 @@ import pytest
 from dbt.parser.manifest import ManifestLoader
 from dbt.tests.util import get_connection
 
+from dbt.adapters.ktk.config import skip_unchanged
+from dbt.adapters.ktk.config.skip_unchanged import SkipUnchanged
 from tests.functional.adapter.cube_storage import as_cubes, cells_of
 from tests.functional.adapter.left_out import parse_marker
 
@@ -25,6 +27,8 @@ TWICE = (
     "simple_snapshot",
     "store_test_failures",
 )
+# Of these, with `skip_unchanged: check`: what could be left out runs, and is compared.
+CHECKED = ("basic", "ephemeral", "incremental", "persist_docs", "simple_seed")
 
 
 def pytest_generate_tests(metafunc):
@@ -86,6 +90,8 @@ def storage(request):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ManifestLoader, "load", load_as_cubes)
+        if Path(request.node.path).stem.removeprefix("test_") in CHECKED:
+            patch.setattr(skip_unchanged, "DEFAULT", SkipUnchanged(is_on=True, checks=True))
         yield request.param
 
 
