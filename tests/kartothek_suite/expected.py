@@ -25,7 +25,9 @@ _METADATA = Different(
     "`ktk_base` in a document says which version of the log it shows, so that others are noticed",
 )
 _LOG = Different(
-    "assert 9 == 4", "there is a log: an entry, its snapshot, a pointer, a lock, and a claimed name"
+    "assert 11 == 4",
+    "there is a log: an entry, its snapshot, a pointer, a lock, a claimed name, and a note and a "
+    "mark of names in SQL",
 )
 _EMPTY = Different("DID NOT RAISE .*MultiTableCommitAborted", "25: a dataset may be empty")
 _SELF = Different("DID NOT RAISE", "the cube knows its indexes; no caller can be wrong about them")

@@ -251,7 +251,7 @@ def test_the_rest_is_left_to_spark(sql, query):
     "text",
     [
         "select count(*) from an.plain",
-        "select max(id) as failures from an.plain",
+        "select max(f) as failures from an.plain",
         "select sum(f) as failures from an.plain",
         "select sum(distinct id) as failures from an.plain",
         "select count(id) as failures from an.plain",
