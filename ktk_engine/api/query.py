@@ -146,9 +146,12 @@ class Query:
             SessionError: Spark or Java is missing, or Java is too old.
             QueryError: the query has `types="stored"`.
         """
+        self._check_frame_types()
+        return self._frame(session)
+
+    def _frame(self, session: SparkSession | None) -> DataFrame:
         from ktk_engine.spark.read.plan_frame import plan_frame
 
-        self._check_frame_types()
         scanner = self._scanner(session)
         with self._loaded.state.reading():
             return plan_frame(scanner, self.plan)
@@ -371,7 +374,7 @@ class Query:
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
-            frame = self.to_spark(session)
+            frame = self._frame(session)
             with spark_job():
                 return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 

@@ -89,6 +89,15 @@ class Catalog:
     def known_as(self, name: str) -> list[Relation]:
         """All relations of a name in any letter case, from the logs of cubes that may have it."""
         wanted = Identifier(name)
+        if wanted not in self._known:
+            self._known[wanted] = self._known_as(name, wanted)
+        return self._known[wanted]
+
+    @cached_property
+    def _known(self) -> dict[Identifier, list[Relation]]:
+        return {}
+
+    def _known_as(self, name: str, wanted: Identifier) -> list[Relation]:
         noted = cubes_of_name(self.store, name, self.cubes)
         if noted is None:
             return [item for item in self.relations if Identifier(item.name) == wanted]
