@@ -133,7 +133,7 @@ class Query:
         return Query(self._store, self._loaded, self._question, self._types, part)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Return the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
+        """Return the rows as a Spark DataFrame in the types of classes, not computed yet nor sorted.
 
         Conditions that are put on the frame later open no fewer files: give them to `query`.
 
@@ -144,12 +144,7 @@ class Query:
 
         Raises:
             SessionError: Spark or Java is missing, or Java is too old.
-            QueryError: the query has `types="stored"`.
         """
-        self._check_frame_types()
-        return self._frame(session)
-
-    def _frame(self, session: SparkSession | None) -> DataFrame:
         from ktk_engine.spark.read.plan_frame import plan_frame
 
         scanner = self._scanner(session)
@@ -171,13 +166,12 @@ class Query:
             The group's values by column, and its rows, not computed yet.
 
         Raises:
-            QueryError: the query has no `partition_by`, or has `types="stored"`.
+            QueryError: the query has no `partition_by`.
         """
         from ktk_engine.local.answer import plan_schema
         from ktk_engine.spark.read.collect import find_groups
         from ktk_engine.spark.read.plan_frame import plan_frame
 
-        self._check_frame_types()
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
         scanner = self._scanner(session)
@@ -374,7 +368,7 @@ class Query:
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
-            frame = self._frame(session)
+            frame = self.to_spark(session)
             with spark_job():
                 return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
@@ -398,13 +392,6 @@ class Query:
         from ktk_engine.local.answer import stored_types
 
         return stored_types(self._loaded.state.store, self._store._cache.footers, self.plan)
-
-    def _check_frame_types(self) -> None:
-        if self._types != "class":
-            raise QueryError(
-                f"A Spark DataFrame has the types of classes, and the query asks for "
-                f"types={self._types!r}. Leave that out, or take the rows by `to_arrow`."
-            )
 
     @property
     def _plan_in_types(self) -> Plan:

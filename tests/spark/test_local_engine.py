@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.api import Query, Store
-from ktk_engine.errors import QueryError
 from tests.support.changes import WriteRequest, build
 from tests.support.foreign_cubes import write_foreign
 from tests.support.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
@@ -121,5 +120,3 @@ def test_stored_types_and_columns_without_a_file(spark, tmp_path):
         batches = list(query.to_batches(spark))
         assert all(batch.schema == found.schema for batch in batches)
         assert set(found["x"].to_pylist()) <= {None}
-        with pytest.raises(QueryError, match="DataFrame has the types of classes"):
-            query.to_spark(spark)
