@@ -133,7 +133,7 @@ class Query:
         return Query(self._store, self._loaded, self._question, self._types, part)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Return the rows as a Spark DataFrame in the types of classes, not computed yet nor sorted.
+        """Return the rows as a Spark DataFrame in the types of classes; nothing is computed yet.
 
         Conditions that are put on the frame later open no fewer files: give them to `query`.
 
