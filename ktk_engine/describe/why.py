@@ -9,14 +9,14 @@ from typing import Any
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.catalog.moment import Moment
-from ktk_engine.errors import KtkError
+from ktk_engine.errors import KtkError, QueryError
 from ktk_engine.formatting import moment
 from ktk_engine.log.computed import Computed, DatasetVersion, changed_since, read_computed
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.trust import Trust
 
-# Opens a store by its address, or a schema by the name of its folder.
-OpenStore = Callable[[str], ObjectStore]
+OpenStore = Callable[[str], ObjectStore]  # opens a store by its address
 
 
 def _said(item: DatasetVersion) -> str:
@@ -114,7 +114,7 @@ def _why(state: State, uuid: str, opened: OpenStore) -> Why:
 
 def _since(state: State, item: DatasetVersion, opened: OpenStore) -> ReadSince:
     try:
-        store = opened(item.store) if item.store else state.store
+        store = opened(_trusted(state, item.store)) if item.store else state.store
         now = resolve(store, item.scope)
         if item.moment:
             now = Moment.parse(item.moment).of(now)
@@ -126,3 +126,14 @@ def _since(state: State, item: DatasetVersion, opened: OpenStore) -> ReadSince:
         return ReadSince(item, newest, changed_since(now, item.uuid, item.version, item.commit))
     except (KtkError, ValueError) as error:
         return ReadSince(item, None, 0, str(error))
+
+
+def _trusted(state: State, place: str) -> str:
+    """The address of a store that a note names, if it is next to the note's own."""
+    try:
+        return Trust().follow(state.store.url, state.scope.name, place)
+    except QueryError as error:
+        raise QueryError(
+            "it is in another warehouse, which a note is not trusted to open. Nothing was read "
+            "there."
+        ) from error

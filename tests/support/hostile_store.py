@@ -17,8 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
+from ktk_engine.log.computed import (  # deep: what a run of dbt notes
+    Computed,
+    DatasetVersion,
+    write_computed,
+)
 from ktk_engine.warehouse.actor import Actor  # deep: who stored a view
 from tests.support.changes import Relations
+from tests.support.committed import LogScope, cube_scope, resolve, scope_of
 from tests.support.documents import (
     STAMP_KEY,
     Comments,
@@ -100,8 +106,24 @@ def build_store(folder: Path) -> LocalStore:
     both = ViewDocument("both", "cube", cube="c", datasets=("more", "seed"),
                         external={"more": "sister"}, comments=said)  # fmt: skip
     add_view(store, both)
+    note_computed(store, scope_of("t"), "t", "")
+    note_computed(store, cube_scope("c"), "c++seed", "sister")
     Store.of(LocalStore(folder)).cleanup("t", older_than=timedelta(0), keep_versions=2)
     return store
+
+
+def note_computed(store: LocalStore, scope: LogScope, uuid: str, elsewhere: str) -> None:
+    """Note that a dataset was computed from others of its own and of another store."""
+    entry = resolve(store, scope).datasets[uuid].entry
+    read = (
+        DatasetVersion("", "odd", 1, entry.commit, moment="version as of 1"),
+        DatasetVersion(elsewhere, "c++more", 2, entry.commit, document="0" * 64),
+    )
+    texts = {"SQL": "0" * 16, f"view {JINJA}": ESCAPES}
+    note = Computed(
+        *(entry.version, entry.commit, store.now(), texts, read, {f"calls {ESCAPES}": JINJA}, True)
+    )
+    write_computed(store, scope, uuid, note)
 
 
 def documents(store: LocalStore) -> list[str]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from ktk_engine.cli.console import say, say_json
 from ktk_engine.cli.find_store import find_store, open_other_store, store_option
-
-if TYPE_CHECKING:
-    from ktk_engine.store.interface import ObjectStore
 
 
 @click.command()
@@ -25,13 +20,7 @@ def why(cube: str, dataset: str | None, as_json: bool, store_url: str | None) ->
     """
     from ktk_engine.describe.why import find_why
 
-    store = find_store(store_url, quiet=as_json)
-    folder = store.url.rpartition("/")[0]
-
-    def opened(name: str) -> ObjectStore:
-        return open_other_store(name if "/" in name else f"{folder}/{name}")
-
-    found = find_why(store, cube, dataset, opened)
+    found = find_why(find_store(store_url, quiet=as_json), cube, dataset, open_other_store)
     if as_json:
         say_json([item.as_dict() for item in found])
         return

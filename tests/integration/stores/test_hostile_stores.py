@@ -27,6 +27,7 @@ from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import KtkError
 from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
+from tests.support.committed import cube_scope
 from tests.support.documents import ViewDocument, add_view
 from tests.support.hostile_store import (
     ESCAPES,
@@ -35,6 +36,7 @@ from tests.support.hostile_store import (
     VALUES,
     build_store,
     documents,
+    note_computed,
     payloads,
     places,
     replace,
@@ -51,6 +53,11 @@ COMMANDS = (
     ("info", "c", "--indexes", "--rows"),
     ("stats", "t"),
     ("history", "t"),
+    ("why", "t"),
+    ("why", "c", "--json"),
+    ("changes", "t", "--after", "3"),
+    ("diff", "t", "--markdown"),
+    ("diff", "c", "sister.c"),
     ("versions", "c"),
     ("query", "t", "--limit", "2"),
     ("query", "c", "x = 1", "--format", "json"),
@@ -255,6 +262,34 @@ def test_each_value_of_each_document_may_be_of_any_type(template, tmp_path, watc
         except BaseException as error:
             error.add_note(f"{value!r:.60} in {key}: {place}")
             raise
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "abfss://c@acct.dfs.evil.example/p",
+        "s3://victim/p",
+        "gs://victim/p",
+        "{outside}",
+        "file://{outside}",
+        "{outside}/../outside",
+        "..",
+        ".",
+        "../../outside",
+        "sister/../../../outside",
+        "%2e%2e",
+    ],
+)
+def test_a_note_leads_to_no_store_elsewhere(template, tmp_path, outside, watched, place):
+    shutil.copytree(template.root.parent, tmp_path / "wh")
+    store = LocalStore(tmp_path / "wh" / "other")
+    (outside / ".ktk").mkdir()
+    place = place.replace("{outside}", str(outside))
+    note_computed(store, cube_scope("c"), "c++seed", place)
+    said = attempt("why", command, store, "why", "c")
+    assert "Nothing was read there" in said or "has no dataset" in said or "not ours" in said, said
+    note_computed(store, cube_scope("c"), "c++seed", "sister")
+    assert "sister.c++more" in attempt("why", command, store, "why", "c")
 
 
 @pytest.mark.parametrize("is_view", [True, False])
