@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ktk_engine.api.frames import Frame, rows_of
-from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
+from ktk_engine.api.frames_of_rows import LocalRows
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.errors import DataError
@@ -18,13 +18,8 @@ from ktk_engine.local.newest_cells import as_of_batches
 from ktk_engine.plan.plan_as_of import AsOfQuery, explain_as_of, resolve_as_of
 from ktk_engine.plan.plan_cube import LoadedCube
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-
-class AsOf:
+class AsOf(LocalRows):
     """Events with the newest cells of a cube, planned; make one with `Cube.as_of`.
 
     Libraries that know Arrow (DuckDB, Polars, pandas) take it as it is. Rows are read in this
@@ -122,50 +117,9 @@ class AsOf:
         """
         yield from self._batches(self._engine(memory_limit))
 
-    def to_pandas(self, *, memory_limit: int | str | None = None) -> pd.DataFrame:
-        """Collect the rows as `to_arrow` does, for pandas, in Arrow types.
-
-        Args:
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: pandas is not installed.
-        """
-        return pandas_frame(lambda: self.to_arrow(memory_limit=memory_limit))
-
-    def to_polars(self, *, memory_limit: int | str | None = None) -> pl.DataFrame:
-        """Collect the rows as `to_arrow` does, for Polars.
-
-        Args:
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: Polars is not installed.
-        """
-        schema = self._resolved.schema
-        return polars_frame(schema, lambda: self.to_arrow(memory_limit=memory_limit))
-
-    def to_duckdb(
-        self,
-        connection: DuckDBPyConnection | None = None,
-        *,
-        memory_limit: int | str | None = None,
-    ) -> DuckDBPyRelation:
-        """Collect the rows as `to_arrow` does, as a relation of DuckDB.
-
-        Args:
-            connection: DuckDB's connection that the relation belongs to; None means its default.
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: DuckDB is not installed.
-        """
-        return duckdb_relation(lambda: self.to_arrow(memory_limit=memory_limit), connection)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
-        reader = pa.RecordBatchReader.from_batches(self._resolved.schema, self.to_batches())
-        return reader.__arrow_c_stream__(requested_schema)
+    @property
+    def _schema(self) -> pa.Schema:
+        return self._resolved.schema
 
     def _batches(self, engine: LocalEngine) -> Iterator[pa.RecordBatch]:
         with self._loaded.state.reading():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.api.frames_of_rows import duckdb_relation, pandas_frame, polars_frame
+from ktk_engine.api.frames_of_rows import LocalRows
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.describe.changed_rows import ChangedRows, Loaded
@@ -23,13 +23,8 @@ from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_cube import LoadedCube
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-
-class Changes:
+class Changes(LocalRows):
     """The rows that differ between two versions; make one with `changes` of a cube or table.
 
     Each row has a column `_change_type`: `insert`, `delete`, or `update_preimage` and
@@ -119,61 +114,12 @@ class Changes:
         Raises:
             LocalEngineError: rows with the same key do not fit into memory.
         """
-        yield from self.to_reader(memory_limit=memory_limit)
+        for table in change_rows(self._find(memory_limit)):
+            yield from table.to_batches()
 
-    def to_reader(self, *, memory_limit: int | str | None = None) -> pa.RecordBatchReader:
-        """Give the rows as `to_batches` does, with their schema.
-
-        Args:
-            memory_limit: as for `Query.to_arrow`.
-        """
-        found = self._find(memory_limit)
-        batches = (batch for table in change_rows(found) for batch in table.to_batches())
-        return pa.RecordBatchReader.from_batches(changes_schema(found), batches)
-
-    def to_pandas(self, *, memory_limit: int | str | None = None) -> pd.DataFrame:
-        """Collect the rows as `to_arrow` does, for pandas, in Arrow types.
-
-        Args:
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: pandas is not installed.
-        """
-        return pandas_frame(lambda: self.to_arrow(memory_limit=memory_limit))
-
-    def to_polars(self, *, memory_limit: int | str | None = None) -> pl.DataFrame:
-        """Collect the rows as `to_arrow` does, for Polars.
-
-        Args:
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: Polars is not installed.
-        """
-        schema = changes_schema(self._found)
-        return polars_frame(schema, lambda: self.to_arrow(memory_limit=memory_limit))
-
-    def to_duckdb(
-        self,
-        connection: DuckDBPyConnection | None = None,
-        *,
-        memory_limit: int | str | None = None,
-    ) -> DuckDBPyRelation:
-        """Collect the rows as `to_arrow` does, as a relation of DuckDB.
-
-        Args:
-            connection: DuckDB's connection that the relation belongs to; None means its default.
-            memory_limit: as for `Query.to_arrow`.
-
-        Raises:
-            ConfigurationError: DuckDB is not installed.
-        """
-        return duckdb_relation(lambda: self.to_arrow(memory_limit=memory_limit), connection)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+    @property
+    def _schema(self) -> pa.Schema:
+        return changes_schema(self._found)
 
 
 def changes_between(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -65,3 +66,72 @@ def duckdb_relation(
 
     relation: DuckDBPyRelation = (connection or duckdb).from_arrow(collect())
     return relation
+
+
+class LocalRows(ABC):
+    """Rows that are read in this process, also as the frames of other libraries."""
+
+    @property
+    @abstractmethod
+    def _schema(self) -> pa.Schema:
+        """The columns of the rows."""
+
+    @abstractmethod
+    def to_arrow(self, *, memory_limit: int | str | None = None) -> pa.Table:
+        """Collect the rows."""
+
+    @abstractmethod
+    def to_batches(self, *, memory_limit: int | str | None = None) -> Iterator[pa.RecordBatch]:
+        """Give the rows piece by piece."""
+
+    def to_reader(self, *, memory_limit: int | str | None = None) -> pa.RecordBatchReader:
+        """Give the rows as `to_batches` does, with their schema.
+
+        Args:
+            memory_limit: as for `Query.to_arrow`.
+        """
+        batches = self.to_batches(memory_limit=memory_limit)
+        return pa.RecordBatchReader.from_batches(self._schema, batches)
+
+    def to_pandas(self, *, memory_limit: int | str | None = None) -> pd.DataFrame:
+        """Collect the rows as `to_arrow` does, for pandas, in Arrow types.
+
+        Args:
+            memory_limit: as for `Query.to_arrow`.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        return pandas_frame(lambda: self.to_arrow(memory_limit=memory_limit))
+
+    def to_polars(self, *, memory_limit: int | str | None = None) -> pl.DataFrame:
+        """Collect the rows as `to_arrow` does, for Polars.
+
+        Args:
+            memory_limit: as for `Query.to_arrow`.
+
+        Raises:
+            ConfigurationError: Polars is not installed.
+        """
+        return polars_frame(self._schema, lambda: self.to_arrow(memory_limit=memory_limit))
+
+    def to_duckdb(
+        self,
+        connection: DuckDBPyConnection | None = None,
+        *,
+        memory_limit: int | str | None = None,
+    ) -> DuckDBPyRelation:
+        """Collect the rows as `to_arrow` does, as a relation of DuckDB.
+
+        Args:
+            connection: DuckDB's connection that the relation belongs to; None means its default.
+            memory_limit: as for `Query.to_arrow`.
+
+        Raises:
+            ConfigurationError: DuckDB is not installed.
+        """
+        return duckdb_relation(lambda: self.to_arrow(memory_limit=memory_limit), connection)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)

@@ -14,7 +14,7 @@ from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.relation_notes import cubes_of_name
+from ktk_engine.log.names import cubes_of_name
 from ktk_engine.log.scope import FOLDER, LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy

@@ -30,7 +30,6 @@ from ktk_engine.log.change.conflict import (
     check_tags,
 )
 from ktk_engine.log.change.unchanged import leaves_unchanged
-from ktk_engine.log.claim_name import claim_name
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -40,9 +39,9 @@ from ktk_engine.log.entry import (
     render_entry,
 )
 from ktk_engine.log.foreign import verify_document
+from ktk_engine.log.names import claim_name, note_names
 from ktk_engine.log.new_snapshots import store_snapshot
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
-from ktk_engine.log.relation_notes import note_names
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
