@@ -79,7 +79,7 @@ class Why:
     def lines(self) -> list[str]:
         """It for people."""
         if self.note is None:
-            return [f"{self.dataset}: there is no note of what it was computed from"]
+            return [f"{self.dataset}: no note says what it was computed from"]
         said = f"{self.dataset}: version {self.note.version}, computed {moment(self.note.time)}"
         if self.ended is not None:
             said += f"; its rows may have changed since (version {self.ended})"

@@ -1,8 +1,8 @@
-"""Names that nothing else in a store may have: claims on those of logs, notes of those in SQL.
+"""Claims on the names of cubes and tables, and notes of the names that datasets have in SQL.
 
-Cubes and tables must differ in more than letter case. Each has a log of its own, so the commits of
-two do not meet. The names that a cube's datasets have in SQL are noted, so that a look-up reads no
-other log. See docs/design/files-and-commits.md, Names.
+Names of cubes and tables must differ in more than letter case. Each has its own log, so commits of
+two of them do not meet. The names of a cube's datasets in SQL are noted, so that a look-up reads
+no other log. See docs/design/files-and-commits.md, Names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""`python -m tests.frozen`: makes the frozen store anew, and records what must be read of it.
+"""`python -m tests.frozen`: rebuilds the frozen store, and records the rows that readers must find.
 
-For the time before the first release alone: from then on a store that this would replace lies with
-users.
+Only until the first release: from then on, users have stores like the one that this would replace.
 """
 
 from __future__ import annotations

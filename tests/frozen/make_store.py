@@ -243,7 +243,7 @@ def _published(face: Store) -> None:
 
 
 def _of_kartothek(store: LocalStore, face: Store) -> None:
-    """Datasets of other programs: plain, adopted, changed by both, and written on top of ours."""
+    """Datasets of other programs: plain, adopted, changed by both, and written over one of ours."""
     rows = pa.table({"p": ["a", "b"], "x": pa.array([1, 2], pa.int32()), "v": [1.5, 2.5]})
     write_plain(store, "plain", rows, ("p",), indexes=("x",))
     metadata = [_OLD.metadata(name) for name in ("seed", "more")]

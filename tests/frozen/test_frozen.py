@@ -53,7 +53,7 @@ def test_the_page_is_enough_to_read_it(frozen):
 
 
 def test_each_key_of_the_format_is_in_use(frozen):
-    """What no document of the store says, nobody would notice if it were no longer read."""
+    """A key without a value in the store could be ignored, and no test would notice."""
     unused = defaultdict[str, set[str]](set)
     used = defaultdict[str, set[str]](set)
 

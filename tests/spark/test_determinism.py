@@ -76,7 +76,7 @@ _FORMS = [
 
 
 def test_no_text_that_passes_is_the_day_of_the_run(spark):
-    """Of random expressions of literals, what Spark takes for a day is found."""
+    """Random expressions of literals that Spark reads as a day are found."""
     chance, found, passed = Random(3), 0, 0
     for _ in range(400 * TIMES):
         text = chance.choice(_TEXTS)

@@ -98,4 +98,4 @@ def test_as_json(noted):
 
 def test_without_a_note(store):
     build(store, ROWS, WriteRequest("t"))
-    assert said(store).endswith("t: there is no note of what it was computed from\n")
+    assert said(store).endswith("t: no note says what it was computed from\n")

@@ -251,7 +251,7 @@ MATTERS = [
     ("select made_up(e0_a) over () from an.c", {"e9": 1}, "calls `made_up`"),
     ("select e0_a from an.c pivot (sum(e0_a) for day in (1))", {"e9": 1}, "an.c changed"),
     ("select e0_a from an.c, an.gone", {}, "reads an.gone, which no store holds (line 1)"),
-    ("select a from parquet.`/tmp/x`", {}, "reads parquet./tmp/x, which no store holds"),
+    ("select a from parquet.`/gone/x`", {}, "reads parquet./gone/x, which no store holds"),
 ]
 
 
