@@ -13,7 +13,13 @@ from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.log import state as log_state
 from ktk_engine.log.chain import read_entries, read_entry
-from ktk_engine.log.computed import Computed, read_computed, write_computed
+from ktk_engine.log.computed import (
+    Computed,
+    DatasetVersion,
+    read_computed,
+    versions_read,
+    write_computed,
+)
 from ktk_engine.log.dbt_node import DbtNode
 from ktk_engine.log.entry import digest
 from ktk_engine.log.find_builder import builder_of

@@ -17,14 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
-from ktk_engine.log.computed import (  # deep: what a run of dbt notes
-    Computed,
-    DatasetVersion,
-    write_computed,
-)
 from ktk_engine.warehouse.actor import Actor  # deep: who stored a view
 from tests.support.changes import Relations
-from tests.support.committed import LogScope, cube_scope, resolve, scope_of
+from tests.support.committed import (
+    Computed,
+    DatasetVersion,
+    LogScope,
+    cube_scope,
+    resolve,
+    scope_of,
+    write_computed,
+)
 from tests.support.documents import (
     STAMP_KEY,
     Comments,

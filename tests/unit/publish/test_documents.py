@@ -8,7 +8,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import PublishError
 from ktk_engine.log.scope import LogScope
-from ktk_engine.maintain.publish_documents import publish_documents
+from ktk_engine.maintain.publish_documents import publish_documents  # deep: asks for none
 from ktk_engine.publish import published_indices
 from tests.support.changes import (
     Retention,
