@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
+from copy import deepcopy
 
 import pyarrow as pa
 import pytest
@@ -274,6 +276,115 @@ class TestWithoutSpark(Base):
         assert len(skipped(built("run")[0])) == 6
         found = Counter(key for key in read if ".ktk/dataset/" in key and "/log/" in key)
         assert set(found.values()) == {1}, found
+
+
+class TestOtherRuns(Base):
+    """Runs that read elsewhere, read less, or take place at the same time."""
+
+    ARTIFACTS = True
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        first = MODELS["kept.sql"].replace("+ 1", "+ {{ env_var('KTK_TEST_ADDED', '1') }}")
+        return {
+            "shown.sql": MODELS["shown.sql"],
+            "kept.sql": first,
+            "below.sql": MODELS["below.sql"],
+            "events.sql": "{{ config(materialized='table', event_time='at') }}"
+            "select id, timestamp '2026-01-01' + make_dt_interval(id) as at from {{ ref('raw') }}",
+            "recent.sql": "{{ config(materialized='table') }} select id from {{ ref('events') }}",
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        on = {"+skip_unchanged": True}
+        return {"models": on, "seeds": on, "snapshots": on}
+
+    @pytest.fixture(scope="class")
+    def profiles_config_update(self, dbt_profile_target, unique_schema):
+        production = {**deepcopy(dbt_profile_target), "schema": unique_schema}
+        outputs = {"default": production, "dev": {**production, "schema": f"{unique_schema}_dev"}}
+        return {"test": {"outputs": outputs, "target": "default"}}
+
+    def test_deferred(self, project):
+        built("build")
+        shutil.copytree(f"{project.project_root}/target", f"{project.project_root}/state")
+        dev = ["--target", "dev", "--defer", "--state", "state"]
+        run = ["run", "--select", "below", *dev]
+        assert skipped(built(*run)[0]) == set()
+        assert skipped(built(*run)[0]) == {"below"}
+        # What it defers to has other rows.
+        write_file(SEED + "3,30\n", project.project_root, "seeds", "raw.csv")
+        built("build")
+        results, said = built(*run)
+        assert skipped(results) == set()
+        assert ".kept changed, version 1 -> 2" in said
+        assert rows(project, "select s from {s}_dev.below") == [(63,)]
+        # What it deferred to is here now, with the same rows.
+        built("build", "--select", "raw", "shown", "kept", "--target", "dev")
+        results, said = built(*run)
+        assert skipped(results) == set()
+        assert "below runs: its SQL changed" in said
+        assert skipped(built(*run)[0]) == {"below"}
+        assert skipped(built("run", "--select", "below")[0]) == {"below"}
+
+    def test_sampled(self, project):
+        built("build")
+        run = ["run", "--select", "recent"]
+        sample = "{'start': '2026-01-03', 'end': '2026-01-04'}"
+        assert skipped(built(*run)[0]) == {"recent"}
+        assert skipped(built(*run, "--sample", sample)[0]) == set()
+        assert rows(project, "select id from {s}.recent") == [(2,)]
+        assert skipped(built(*run)[0]) == set()
+        assert len(rows(project, "select id from {s}.recent")) > 1
+        assert skipped(built(*run)[0]) == {"recent"}
+
+    def test_at_the_same_time(self, project, monkeypatch):
+        """Each of two processes computes other rows; whichever ends last, the next run is right."""
+        write_file(SEED, project.project_root, "seeds", "raw.csv")
+        built("build")
+        command = [sys.executable, "-c", PROCESS, str(project.profiles_dir)]
+        processes = [
+            subprocess.Popen(
+                [*command, number],
+                cwd=project.project_root,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in "12"
+        ]
+        try:
+            for added in (5, 6):
+                for number, process in enumerate(processes):
+                    process.stdin.write(f"{added * 10 + number}\n")
+                    process.stdin.flush()
+                said = [process.stdout.readline().strip() for process in processes]
+                assert "ran" in said, said  # the other one may have met a conflict
+                monkeypatch.setenv("KTK_TEST_ADDED", str(added * 10 + added % 2))
+                built("build", "--select", "raw", "shown", "kept", "below")
+                expected = [(10 + added * 10 + added % 2,), (20 + added * 10 + added % 2,)]
+                assert sorted(rows(project, "select w from {s}.kept")) == expected
+                total = sum(value for (value,) in expected)
+                assert rows(project, "select s from {s}.below") == [(total,)]
+        finally:
+            for process in processes:
+                process.communicate(timeout=60)
+
+
+# Runs dbt each time when a line comes in.
+PROCESS = """
+import os, sys
+from dbt.cli.main import dbtRunner
+folder, number = sys.argv[1:]
+for line in sys.stdin:
+    os.environ["KTK_TEST_ADDED"] = line.strip()
+    done = dbtRunner().invoke(["--quiet", "--log-level", "none", "run", "--select", "kept", "below",
+                               "--profiles-dir", folder, "--target-path", "target_" + number,
+                               "--log-path", "logs_" + number])
+    failed = [item.message for item in done.result or () if str(item.status) == "error"]
+    print("ran" if done.success else repr(failed), flush=True)
+"""
 
 
 class TestStaged(Base):
