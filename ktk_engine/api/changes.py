@@ -18,7 +18,7 @@ from ktk_engine.describe.difference import (
     changes_schema,
     find_difference,
 )
-from ktk_engine.describe.find_changed_rows import find_changed_rows
+from ktk_engine.describe.find_changed_rows import find_changed_rows, version_text
 from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_cube import LoadedCube
@@ -53,7 +53,8 @@ class Changes(LocalRows):
             version 1 -> 2: 2 files of ... differ
         """
         found = self._found
-        old, new = (side.loaded.state.version for side in found.versions)
+        states = (side.loaded.state for side in found.versions)
+        old, new = (version_text(item.version, bool(item.changed_by_others)) for item in states)
         said = [f"version {old} -> {new}: {found.cost or 'no file differs'}", *found.notes]
         if found.is_large:
             said.append("more than half of all rows are in these files: all of them are read")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ktk_engine.describe.changed_rows import ChangedRows, Version
-from ktk_engine.describe.find_changed_rows import datasets_of, find_changed_rows
+from ktk_engine.describe.find_changed_rows import datasets_of, find_changed_rows, version_text
 from ktk_engine.formatting import counted, json_value, number, size
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.row_differences import RowDifferences
@@ -204,6 +204,7 @@ def _side(side: Version) -> dict[str, Any]:
         "name": state.scope.name,
         "store": state.store.url,
         "version": state.version,
+        "changed_by_another_program": bool(state.changed_by_others),
         "rows": side.main.snapshot.rows,
         "files": sum(snapshot.file_table.num_rows for snapshot in snapshots),
         "bytes": None if None in sizes else sum(map(int, filter(None, sizes))),
@@ -211,7 +212,8 @@ def _side(side: Version) -> dict[str, Any]:
 
 
 def _title(side: dict[str, Any]) -> str:
-    return f"{side['name']} version {side['version']} of {side['store']}"
+    version = version_text(side["version"], side["changed_by_another_program"])
+    return f"{side['name']} version {version} of {side['store']}"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -81,9 +81,15 @@ def find_changed_rows(
     return ChangedRows(sides[0], sides[1], chosen, unique, compared, cells, notes)
 
 
+def version_text(version: int, is_changed: bool) -> str:
+    """A version, and whether another program has changed it since."""
+    return f"{version}, changed by another program" if is_changed else str(version)
+
+
 def _named(loaded: Loaded) -> str:
     state = loaded.state
-    return f"{state.scope} of {state.store.url} (version {state.version})"
+    version = version_text(state.version, bool(state.changed_by_others))
+    return f"{state.scope} of {state.store.url} (version {version})"
 
 
 def _within(loaded: Loaded) -> tuple[str, ...]:

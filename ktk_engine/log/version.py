@@ -23,19 +23,22 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 def state_at(
     state: State, version: int | str | None = None, timestamp: datetime | None = None
 ) -> State:
-    """The scope as an earlier commit left it; its datasets are all of one version.
+    """The scope as a commit left it; its datasets are all of one version.
 
-    `timestamp` has a time zone: the last commit until then, by the store's clock, counts. Costs two
-    or three log entries for a version, about ten for a moment. Raises a `VersionGoneError`, which
-    names the versions that are left.
+    `timestamp` has a time zone: the last commit until then, by the store's clock, counts. Without
+    both, the scope as it is, with what other programs have changed since. Costs two or three log
+    entries for a version, about ten for a moment. Raises a `VersionGoneError`, which names the
+    versions that are left.
     """
     if version is None:
+        if timestamp is None:
+            return state
         version = _version_at(state, timestamp)
     elif isinstance(version, str):
         version = version_of(state, version)
-    if version == state.version:
+    if version == state.version and not (version and state.changed_by_others):
         return state
-    if not 0 < version < state.version:
+    if not 0 < version <= state.version:
         raise VersionGoneError(_unknown(state, version))
     # The entry that follows names its digest.
     entries = read_entries(state.store, state.scope, version - 1, min(version + 1, state.version))
@@ -142,10 +145,8 @@ def oldest_version(state: State) -> int:
     return oldest
 
 
-def _version_at(state: State, timestamp: datetime | None) -> int:
+def _version_at(state: State, timestamp: datetime) -> int:
     """The version that was the newest at a moment."""
-    if timestamp is None:
-        return state.version
     versions = logged_versions(state.store, state.scope)
     at = bisect_right(
         versions, timestamp, key=lambda n: read_entry(state.store, state.scope, n)[0].time

@@ -21,6 +21,7 @@ from tests.support.stores import LocalStore, Warehouse
 ARCHIVE = Path(__file__).with_name("store.tar.xz")
 RECORDS = Path(__file__).with_name("rows.txt")
 Contents = Mapping[str, list[str]]
+CHANGED = "as another program left it"
 
 
 def unpack(folder: Path) -> Path:
@@ -71,11 +72,13 @@ def _by_library(warehouse: Path) -> Iterator[tuple[str, list[str]]]:
         for scope in present_scopes(store):
             newest = resolve(store, scope)
             versions = readable_versions(newest)
-            for version in versions or [0]:
-                state = state_at(newest, version)
+            states = {f"version {version}": state_at(newest, version) for version in versions}
+            if newest.changed_by_others:
+                states[CHANGED] = newest
+            for version, state in states.items():
                 for title, plan in _plans(state):
                     rows = LocalEngine(store, FooterCache(), 1 << 30).table(plan)
-                    yield f"{schema}.{title}, version {version}", row_lines(rows.to_pylist())
+                    yield f"{schema}.{title}, {version}", row_lines(rows.to_pylist())
     sql = LocalSql(KnownStores(Warehouse(warehouse).find_schema))
     for name in VIEWS:
         rows = sql.rows(f"select * from {SCHEMA}.{name}").to_pylist()

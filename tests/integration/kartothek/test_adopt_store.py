@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise, permutations
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -272,3 +273,48 @@ def test_sources(old, tmp_path):
 def test_wrong_words(old):
     for words in ((), ("k", "--all"), ("--all", "--seed", "cells")):
         assert run(old, *words).exit_code == 2
+
+
+_APPEND_CELL = """
+from kartothek.io.eager_cube import append_to_cube
+cube, _ = discover_cube("k", store)
+x, p = json.loads(sys.argv[2])
+cells = pd.DataFrame({"p": [p], "q": [True], "x": [x], "v": ["n"],
+                      "day": pd.to_datetime("2020-01-01"), "w": [7.5]})
+append_to_cube({"cells": cells, "more": cells[["p", "q", "x"]].assign(u=[x])}, cube, store)
+"""
+_REMOVE = """
+from kartothek.io.eager_cube import remove_partitions
+cube, _ = discover_cube("k", store)
+remove_partitions(cube, store, C("p") == sys.argv[2])
+"""
+
+
+def test_what_kartothek_changed_is_found(old):
+    """Its files and ours, before and after its changes are adopted, by their full rows."""
+    adopt(old, "k")
+    kartothek(old, _APPEND_CELL, json.dumps([100, "a/b"]))  # a new cell
+    kartothek(old, _APPEND_CELL, json.dumps([1, "50%"]))  # and one more
+    adopt(old, "k")
+    more = pa.table({"p": ["a/b"], "q": [True], "x": [0], "u": [9]})
+    Store(old.root).cube("k").append({"more": more})
+    kartothek(old, _REMOVE, "größe")
+    run_adoption(plan_adoption(old, "k"), force=True)
+    kartothek(old, _APPEND_CELL, json.dumps([101, "x=y"]))
+    cube = Store(old.root).cube("k")
+    states = [cube.at(version) for version in range(1, cube.version + 1)] + [cube]
+    found = [
+        {tuple(row[c] for c in "pqx"): repr(row) for row in state.query().to_arrow().to_pylist()}
+        for state in states
+    ]
+    assert len(states) == 5 and all(before != after for before, after in pairwise(found))
+    for (old_state, before), (new_state, after) in permutations(zip(states, found, strict=True), 2):
+        expected = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+        rows = new_state.changes(old_state).to_arrow().to_pylist()
+        assert {tuple(row[c] for c in "pqx") for row in rows} == expected
+        came = {
+            tuple(row[c] for c in "pqx"): repr(row)
+            for row in rows
+            if row.pop("_change_type") in ("insert", "update_postimage")
+        }
+        assert came == {key: after[key] for key in expected & {*after}}

@@ -14,6 +14,8 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import oldest_version, state_at
 from tests.support.changes import WriteRequest, build, remove, run_cleanup
+from tests.support.committed import scope_of
+from tests.support.dataset_builder import append_as_kartothek, build_table
 
 CUBE = cube_scope("c")
 SEED = WriteRequest("s", "seed", "c", ("x",), ("p",), indexes=("v",))
@@ -111,3 +113,20 @@ def test_one_of_version_and_timestamp(grown):
         Store(grown.root).cube("c").at(version=1, timestamp="2026-11-01")
     with pytest.raises(QueryError, match="is not a date or time"):
         Store(grown.root).cube("c").at(timestamp="yesterday")
+
+
+def test_what_another_program_wrote_since_belongs_to_no_version(store):
+    build_table(store, table=pa.table({"a": [1]}))
+    committed_at = state_at(resolve(store, scope_of("plain")), 1).head.time
+    append_as_kartothek(store, "plain", pa.table({"a": [7]}))
+    table = Store(store.root).table("plain")
+
+    def rows(opened):
+        return sorted(opened.query().to_arrow()["a"].to_pylist())
+
+    assert (table.version, rows(table)) == (1, [1, 7])
+    for earlier in (table.at(1), table.at("1"), table.at(timestamp=committed_at)):
+        assert (earlier.version, rows(earlier)) == (1, [1])
+    assert rows(table.at()) == [1, 7]
+    with pytest.raises(VersionGoneError):
+        table.at(2)
