@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ktk_engine.errors import QueryError
 from ktk_engine.extras import need
-from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION
+from ktk_engine.types.arrow_cast import plain_values
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, plain_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,17 +25,27 @@ def check_for_polars(schema: pa.Schema) -> None:
     Raises:
         QueryError: with their names.
     """
-    wide = [field.name for field in schema if _has_wide_decimal(field.type)]
-    if wide:
-        raise QueryError(
-            f"Polars has no decimals of more than {MAX_DECIMAL_PRECISION} digits: "
-            f"{', '.join(f'`{name}`' for name in wide)}. Query.to_arrow gives them."
-        )
+    what = f"Polars has no decimals of more than {MAX_DECIMAL_PRECISION} digits"
+    _refuse(schema, pa.types.is_decimal256, what)
 
 
-def _has_wide_decimal(t: pa.DataType) -> bool:
+def _refuse(schema: pa.Schema, is_unknown: Callable[[pa.DataType], bool], what: str) -> None:
+    if unknown := [field.name for field in schema if _has(field.type, is_unknown)]:
+        names = ", ".join(f"`{name}`" for name in unknown)
+        raise QueryError(f"{what}: {names}. Query.to_arrow gives them.")
+
+
+def _has(t: pa.DataType, is_such: Callable[[pa.DataType], bool]) -> bool:
+    """Whether it is such a type, or has one within."""
     within = (t.field(number).type for number in range(t.num_fields))
-    return pa.types.is_decimal256(t) or any(map(_has_wide_decimal, within))
+    return is_such(t) or any(_has(item, is_such) for item in within)
+
+
+def _is_view(t: pa.DataType) -> bool:
+    views = (pa.types.is_string_view, pa.types.is_binary_view)
+    return any(
+        is_such(t) for is_such in (*views, pa.types.is_list_view, pa.types.is_large_list_view)
+    )
 
 
 def pandas_frame(collect: Callable[[], pa.Table]) -> pd.DataFrame:
@@ -42,7 +53,13 @@ def pandas_frame(collect: Callable[[], pa.Table]) -> pd.DataFrame:
     need("pandas", "A pandas DataFrame", "pandas")
     import pandas as pd
 
-    frame: pd.DataFrame = collect().to_pandas(types_mapper=pd.ArrowDtype)
+    table = collect()
+    for number, field in enumerate(table.schema):
+        if _has(field.type, _is_view):  # pandas can neither sort nor compare them
+            plain = field.with_type(plain_type(field.type))
+            parts = [plain_values(part) for part in table[number].chunks]
+            table = table.set_column(number, plain, pa.chunked_array(parts, plain.type))
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
     return frame
 
 
@@ -64,7 +81,9 @@ def duckdb_relation(
     need("duckdb", "A relation of DuckDB", "duckdb")
     import duckdb
 
-    relation: DuckDBPyRelation = (connection or duckdb).from_arrow(collect())
+    table = collect()
+    _refuse(table.schema, pa.types.is_float16, "DuckDB has no floats of 16 bits")
+    relation: DuckDBPyRelation = (connection or duckdb).from_arrow(table)
     return relation
 
 

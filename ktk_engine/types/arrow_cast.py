@@ -57,7 +57,7 @@ def plain_values(values: pa.Array) -> pa.Array:
         items = plain_values(values.items.slice(start, stop - start))
         lengths = pc.subtract(values.offsets[1:], values.offsets[:-1])
         return pa.MapArray.from_arrays(_offsets(values, lengths), keys, items, plain)
-    if pat.is_fixed_size_list(t):
+    if pat.is_fixed_size_list(plain):
         start, size = values.offset * t.list_size, len(values) * t.list_size
         parts_ = plain_values(values.values.slice(start, size))
         return pa.FixedSizeListArray.from_arrays(parts_, type=plain, mask=values.is_null())

@@ -104,7 +104,7 @@ def stored_type(t: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pat.is_date64(t):
         return pa.date32()
-    if pat.is_fixed_size_list(t):
+    if pat.is_fixed_size_list(t) and t.list_size:
         return pa.list_(t.value_field.with_type(stored_type(t.value_type)), t.list_size)
     if is_list(t):
         return pa.list_(t.value_field.with_type(stored_type(t.value_type)))

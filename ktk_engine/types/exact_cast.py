@@ -18,7 +18,7 @@ def cast_exactly(
     cast = None
     try:
         cast = cast_values(values, target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as problem:
         error = str(problem)
     if cast is not None and not _may_round(values.type, target):
         return cast, None, ""
@@ -71,14 +71,14 @@ def _flat_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         values.cast(target, safe=True)
         return _nothing(values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         encoded = values.dictionary_encode()
     flags = []
     for index in range(len(encoded.dictionary)):
         try:
             encoded.dictionary.slice(index, 1).cast(target, safe=True)
             flags.append(False)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             flags.append(True)
     return pc.fill_null(pc.take(pa.array(flags, pa.bool_()), encoded.indices), False)
 

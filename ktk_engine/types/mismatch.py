@@ -79,10 +79,17 @@ def merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Give the one of two compatible types that holds all values of both, else `merge` them."""
+    """Give the one of two compatible types that holds all values of both, else `merge` them.
+
+    Lists of two fixed sizes become one of variable size.
+    """
     if _holds(left, right):
         return left
-    return right if _holds(right, left) else merge(left, right)
+    if _holds(right, left):
+        return right
+    if is_list(left) and is_list(right):
+        return pa.list_(wider(left.value_type, right.value_type))
+    return merge(left, right)
 
 
 def _holds(t: pa.DataType, other: pa.DataType) -> bool:
@@ -90,7 +97,11 @@ def _holds(t: pa.DataType, other: pa.DataType) -> bool:
     t, other = unwrap(t), unwrap(other)
     if pat.is_null(other) or t.equals(other):
         return True
-    if pat.is_null(t) or pat.is_fixed_size_list(t):
+    if pat.is_null(t):
+        return False
+    if pat.is_fixed_size_list(t) and not (
+        pat.is_fixed_size_list(other) and t.list_size == other.list_size
+    ):
         return False
     if is_list(t):
         return _holds(t.value_type, other.value_type)

@@ -115,9 +115,9 @@ def plain_type(t: pa.DataType) -> pa.DataType:
         return _plain_scalar(t)
     if pat.is_list_view(t) or pat.is_large_list_view(t):
         return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
-    if pat.is_fixed_size_list(t):
+    if pat.is_fixed_size_list(t) and t.list_size:  # Arrow cannot read what it writes of size 0
         return pa.list_(t.value_field.with_type(plain_type(t.value_type)), t.list_size)
-    if pat.is_list(t):
+    if pat.is_list(t) or pat.is_fixed_size_list(t):
         return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
     if pat.is_large_list(t):
         return pa.large_list(t.value_field.with_type(plain_type(t.value_type)))

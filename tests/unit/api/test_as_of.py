@@ -561,3 +561,14 @@ def test_random_events_beside_duckdb(opened, seed):
                 continue
             rows = cube.as_of(events, on, time="at", within=span, columns=[value]).to_arrow()
             assert rows[value].to_pylist() == wanted, (item.name, on, within)
+
+
+def test_pandas_can_work_with_the_texts_of_other_libraries(tmp_path):
+    """Polars and DuckDB give views, which pandas can neither group nor sort nor compare."""
+    seed = pa.table({"user": ["a", "b"], "at": [DAY, day(1)], "x": [1, 2]})
+    cube = Store(tmp_path).build("c", seed, dimension_columns=["user", "at"])
+    events = pl.DataFrame({"user": ["b", "a", "a"], "at": [day(9)] * 3, "tags": [["t"]] * 3})
+    found = cube.as_of(events, ["user"], time="at").to_pandas()
+    assert found.groupby("user").x.sum().to_dict() == {"a": 2, "b": 2}
+    assert found.sort_values("user").x.tolist() == [1, 1, 2]
+    assert found[found.user == "a"].tags.map(list).tolist() == [["t"], ["t"]]

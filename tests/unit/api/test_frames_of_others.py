@@ -44,6 +44,13 @@ def test_duckdb(query):
         assert mine.count("*").fetchall() == [(1,)]
 
 
+def test_duckdb_has_no_floats_of_16_bits(tmp_path):
+    table = Store(tmp_path).write_table("t", pa.table({"f": pa.array([1.5], pa.float16())}))
+    with pytest.raises(KtkError, match="DuckDB has no floats of 16 bits: `f`"):
+        table.query(types="stored").to_duckdb()
+    assert table.query().to_duckdb().fetchall() == [(1.5,)]
+
+
 @pytest.mark.parametrize("module", ["polars", "duckdb"])
 def test_what_is_missing_is_named(query, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)

@@ -147,6 +147,44 @@ def test_stored_types_hold_the_values_of_all_files(tmp_path):
     assert alone.schema.types == [pa.float32(), pa.int8(), STORED["v"].type, pa.uint16()]
 
 
+F3, F4 = pa.list_(pa.float32(), 3), pa.list_(pa.float32(), 4)
+THREE, FOUR = [0.5, 1.5, 2.5], [0.5, 1.5, 2.5, 3.5]
+F16, F0 = pa.list_(pa.float16(), 1), pa.list_(pa.float32(), 0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other", "stored"),
+    [
+        ((F3, THREE), (F4, FOUR), pa.list_(pa.float32())),
+        ((F3, THREE), (pa.list_(pa.float32()), FOUR), pa.list_(pa.float32())),
+        ((F3, THREE), (F16, [1.5]), pa.list_(pa.float32())),
+        ((F3, THREE), (F0, []), pa.list_(pa.float32())),
+        ((F3, THREE), (pa.list_(pa.float64(), 3), [0.1, 0.2, 0.3]), None),
+        ((F3, THREE), (F3, None), F3),
+        ((pa.struct({"v": F3}), {"v": THREE}), (pa.struct({"v": F4}), {"v": FOUR}), None),
+        ((pa.list_(F3), [THREE]), (pa.list_(F4), [FOUR]), None),
+        ((pa.map_(pa.string(), F3), [("a", THREE)]), (pa.map_(pa.string(), F4), []), None),
+        ((pa.binary(3), b"abc"), (pa.binary(4), b"abcd"), pa.binary()),
+    ],
+    ids=str,
+)
+def test_vectors_of_other_sizes_are_read_as_they_were_given(tmp_path, one, other, stored, swapped):
+    items = [(t, value) for t, value in ((other, one) if swapped else (one, other))]
+    rows = [pa.table({"x": [n], "v": pa.array([v], t)}) for n, (t, v) in enumerate(items)]
+    cells = [pa.table({"x": [n]}) for n in range(2)]
+    cube = Store(tmp_path).build(
+        "c", {"cells": cells[0], "more": rows[0]}, seed="cells", dimension_columns=["x"]
+    )
+    cube = cube.append({"cells": cells[1], "more": rows[1]})
+    expected = [value for _, value in items]
+    for found in (cube.query(), cube.query(types="stored"), cube.compact().query(types="stored")):
+        table = found.to_arrow().sort_by("x")
+        assert table["v"].to_pylist() == expected
+        assert len(found.to_polars()) == len(found.to_pandas()) == 2
+    assert stored is None or table.schema.field("v").type == stored
+
+
 def test_stored_types_of_a_table_and_of_limits_and_groups(tmp_path):
     store = Store(tmp_path)
     table = store.write_table("t", pa.table({**CELLS, **STORED}), partition_by=["P"])
