@@ -67,7 +67,9 @@ def find_changed_rows(
     ]
     cells: tuple[ChangedCells, ...] = ()
     if by_cells:
-        cells = tuple(_changed_cells(before, after, read))
+        # A row may begin or cease to fulfil the condition.
+        deciding = [(*names, *item.columns) for names, item in zip(read, where, strict=True)]
+        cells = tuple(_changed_cells(before, after, deciding))
         mains = [_main(item, cells) for item in (before, after)]
         partitions = _partitions_of_cells(mains, cells, _within(after))
     else:
@@ -227,7 +229,7 @@ def _whole(loaded: Loaded, dataset: str = "") -> DatasetVersion:
 def _changed_cells(
     before: Loaded, after: Loaded, columns: Sequence[Sequence[str]]
 ) -> Iterator[ChangedCells]:
-    """The cells in files that differ, of each dataset that gives a compared column."""
+    """The cells in files that differ, of each dataset that gives one of the columns."""
     address = {*_cells_of(after)}
     sides = []
     for loaded, names in zip((before, after), columns, strict=True):

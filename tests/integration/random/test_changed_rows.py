@@ -200,10 +200,13 @@ class CubeHistory(History):
         after, other = self.version(new)
         key = ["p", "d", "t"]
         assert found(after.changes(before).to_arrow(), key) == model(one, other, key)
-        if self.chance.random() < 0.7:
+        if self.chance.random() < 0.3:
             return
-        where, columns = self.chance.choice(WHERE), [*key, "s"]
-        narrowed = after.changes(before, columns=["s"], where=where).to_arrow()
+        both = [f.name for f in after.schema if f in list(before.schema) and f.name not in key]
+        name, said = self.chance.choice(both), self.chance.choice(both)
+        wheres = [self.chance.choice(WHERE), f"{said} is null", f"{said} is not null"]
+        where, columns = self.chance.choice(wheres), [*key, name]
+        narrowed = after.changes(before, columns=[name], where=where).to_arrow()
         one, other = (item.query(columns, where).to_arrow() for item in (before, after))
         assert found(narrowed, key) == model(one, other, key)
 

@@ -379,3 +379,26 @@ def test_other_libraries_take_changes_as_they_are(face):
     assert changes.to_pandas()["k"].tolist() == expected["k"].to_pylist()
     assert changes.to_polars()["k"].to_list() == expected["k"].to_pylist()
     assert changes.to_duckdb().fetchall() == [tuple(r.values()) for r in expected.to_pylist()]
+
+
+@pytest.mark.parametrize("columns", [None, ["v"], ["t", "v"], []])
+@pytest.mark.parametrize("also", [False, True])
+def test_rows_that_begin_or_cease_to_fulfil_a_condition_on_another_dataset(tmp_path, columns, also):
+    rows = {"x": [1, 2, 3]}
+    more = pa.table({**rows, "t": ["a", "b", "b"]})
+    cube = Store(tmp_path).build(
+        "c",
+        {"cells": pa.table({**rows, "v": [1, 2, 3]}), "more": more},
+        seed="cells",
+        dimension_columns=["x"],
+    )
+    changed = {"more": pa.table({"x": [1, 2], "t": ["b", "a"]})}
+    if also:  # a file of the compared column's dataset differs, too
+        changed["cells"] = pa.table({"x": [3], "v": [4]})
+    found = cube.append(changed).changes(1, columns=columns, where="t = 'a'").to_arrow()
+    assert sorted(
+        zip(*(found[name].to_pylist() for name in ("_change_type", "x")), strict=True)
+    ) == [
+        ("delete", 1),
+        ("insert", 2),
+    ]
