@@ -42,7 +42,10 @@ class AsOf(LocalRows):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle events, question and version, by which another process opens the store itself."""
         rows = self._resolved.events.rows
-        return _asked_again, (pinned(self._loaded), rows, self._question)
+        sent = pa.BufferOutputStream()  # a pickled slice would have all of its table's rows
+        with pa.ipc.new_stream(sent, rows.schema) as stream:
+            stream.write_table(rows)
+        return _asked_again, (pinned(self._loaded), sent.getvalue().to_pybytes(), self._question)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -129,11 +132,11 @@ class AsOf(LocalRows):
         return self._store._engine(self._loaded.state.store, memory_limit)
 
 
-def _asked_again(pin: Pinned, events: pa.Table, question: AsOfQuery) -> AsOf:
+def _asked_again(pin: Pinned, events: bytes, question: AsOfQuery) -> AsOf:
     """Unpickle a question."""
     store, loaded = pin.open()
     assert isinstance(loaded, LoadedCube), "only cubes have cells"
-    return AsOf(store, loaded, events, question)
+    return AsOf(store, loaded, pa.ipc.open_stream(events).read_all(), question)
 
 
 def event_rows(events: Frame) -> pa.Table:

@@ -94,6 +94,25 @@ def _found(
     return stores
 
 
+def find_place(text: str, store_url: str | None, quiet: bool) -> tuple[ObjectStore, str]:
+    """Find the store and the name that `nyc`, `prod.nyc` or `/data/prod.nyc` says."""
+    place, _, name = text.rpartition(".")
+    if "/" in name:
+        folder, _, last = text.rstrip("/").rpartition("/")
+        raise ConfigurationError(
+            f"{text} is a path. A cube or table of a store is written with a dot before its name: "
+            f"{folder}.{last}"
+        )
+    if not place:
+        return find_store(store_url, quiet=quiet), name
+    if "/" in place:
+        return open_other_store(place), name
+    known = find_stores(store_url, quiet=True)
+    schemas = {store.url.rpartition("/")[2]: store for store in known}
+    folder = known[0].url.rpartition("/")[0]
+    return schemas.get(place) or open_other_store(f"{folder}/{place}"), name
+
+
 def open_other_store(url: str) -> ObjectStore:
     """Open another store that a command writes to, as the project in the current folder would.
 

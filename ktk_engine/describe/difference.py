@@ -24,6 +24,7 @@ CHANGE_TYPE = "_change_type"
 KINDS = ("delete", "insert", "update_preimage", "update_postimage")
 NO_ROW = "no row differs"
 _RANK = "__ktk_rank"
+_LONGEST = 200  # characters of a value that are shown; a comment of GitHub takes 65,536
 
 
 def changes_schema(changes: ChangedRows) -> pa.Schema:
@@ -102,8 +103,12 @@ class Difference:
         """Rows, files and bytes of both versions, for people."""
         sides = (self.before, self.after)
         return [
-            (name, *(show(side[name]) for side in sides))
-            for name, show in (("rows", number), ("files", number), ("bytes", size))
+            (said, *(show(side[name]) for side in sides))
+            for said, name, show in (
+                ("stored rows", "stored_rows", number),  # with those that later ones replace
+                ("files", "files", number),
+                ("bytes", "bytes", size),
+            )
         ]
 
     def lines(self) -> Iterator[str]:
@@ -192,7 +197,9 @@ def first_difference(before: State, after: State, uuid: str) -> str:
     for name, item in found.columns.items():
         example = item.examples[0]
         place = _said({key: example[key] for key in found.key})
-        said.append(f"`{name}` of {place}: {_value(example['before'])} -> {example['after']}")
+        said.append(
+            f"`{name}` of {place}: {_value(example['before'])} -> {_value(example['after'])}"
+        )
     said += [f"{what}: {_said(rows[0])}" for what, rows in found.examples.items()]
     return ", ".join(said)
 
@@ -205,7 +212,7 @@ def _side(side: Version) -> dict[str, Any]:
         "store": state.store.url,
         "version": state.version,
         "changed_by_another_program": bool(state.changed_by_others),
-        "rows": side.main.snapshot.rows,
+        "stored_rows": side.main.snapshot.rows,
         "files": sum(snapshot.file_table.num_rows for snapshot in snapshots),
         "bytes": None if None in sizes else sum(map(int, filter(None, sizes))),
     }
@@ -225,7 +232,8 @@ def _said(row: dict[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return "null" if value is None else str(value)
+    text = "null" if value is None else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _examples(item: ColumnDifference, key: tuple[str, ...]) -> str:

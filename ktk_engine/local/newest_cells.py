@@ -146,7 +146,8 @@ class _Newest:
             raise QueryError(
                 f"Dataset {item.dataset} of cube {item.plan.cube} has several newest cells for "
                 f"{len(tied):,} events, for instance of {where}: {what}. Add "
-                f"{', '.join(item.others)} to on, or choose one value by where."
+                f"{', '.join(item.others)} to on, leave the dataset's columns out of columns, or "
+                "choose one value by where, which holds for all datasets."
             )
 
 

@@ -56,8 +56,13 @@ def parse_moment(version: int | str | None, timestamp: date | str | None) -> dat
     """Parse the moment that a person gave instead of a version; a date means its beginning.
 
     A text is ISO 8601, in UTC if it has no time zone. Raises a `QueryError` if it is neither date
-    nor time, or if both were given.
+    nor time, if the version is neither a number nor a text, or if both were given.
     """
+    if isinstance(version, bool) or not isinstance(version, int | str | None):
+        raise QueryError(
+            f"A version is a number or a tag, but is {version!r}. A moment is the argument "
+            "`timestamp` of `at`."
+        )
     if timestamp is None:
         return None
     if version is not None:

@@ -258,6 +258,8 @@ def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str])
         raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")
     if isinstance(asked, set | frozenset | dict):
         raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
+    if not isinstance(asked, Iterable):
+        raise QueryError(f"{what} must be a list of names, but is {asked!r}.")
     names = tuple(asked)
     if all(isinstance(name, str) for name in names):
         names = find_names(names, known)

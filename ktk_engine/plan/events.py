@@ -89,18 +89,23 @@ def read_events(
         if found is not None:
             raise QueryError(
                 f"{what}: column `{name}` is {t}, and that of the events {values.type}: "
-                f"{found.reason}. Cast it in the events."
+                f"{found.reason}. Cast it in the events{_of_pandas(t, values.type)}."
             )
         try:
             keys[name] = to_container(values, t)
         except DataError as error:
             raise DataError(f"{what}: column `{name}` of the events: {error}") from error
     times, kind = _column(what, rows, time), _kind(schema.field(time).type)
-    if kind is None or not (pat.is_null(unwrap(times.type)) or _kind(times.type) == kind):
-        allowed = f"one of {', '.join(_KINDS)}" if kind is None else f"{_KINDS[kind]}, as there"
+    if kind is None:
+        raise QueryError(
+            f"{what}: column `{time}` is {schema.field(time).type}, which is no time. Build the "
+            f"cube with one of {', '.join(_KINDS)}."
+        )
+    if not (pat.is_null(unwrap(times.type)) or _kind(times.type) == kind):
         raise QueryError(
             f"{what}: column `{time}` is {schema.field(time).type}, and that of the events "
-            f"{times.type}. The time of an as_of is {allowed}. Cast it in the events."
+            f"{times.type}, but should be one of {_KINDS[kind]}. "
+            f"{_time_fix(time, kind, times.type)}"
         )
     span = _span(within, is_integer=kind == 2)
     latest, earliest = ticks(times, "floor"), None
@@ -133,6 +138,22 @@ def _column(what: str, rows: pa.Table, name: str) -> pa.ChunkedArray:
             f"have: {', '.join(rows.schema.names)}."
         )
     return rows[found]
+
+
+def _of_pandas(wanted: pa.DataType, given: pa.DataType) -> str:
+    is_made_of_nulls = pat.is_integer(wanted) and pat.is_floating(given)
+    return ", in pandas by `astype('Int64')`, which keeps nulls" if is_made_of_nulls else ""
+
+
+def _time_fix(name: str, kind: int, given: pa.DataType) -> str:
+    """How to make times of events comparable: a cast alone would change them by hours."""
+    if kind == 0 and _kind(given) == 1:
+        local = f"pc.local_timestamp(events['{name}'].cast(pa.timestamp('us', 'Europe/Berlin')))"
+        return f"Take the local time of the zone that the cube's times are meant in: `{local}`."
+    if kind == 1 and _kind(given) == 0:
+        zoned = f"pc.assume_timezone(events['{name}'], 'Europe/Berlin')"
+        return f"Say which zone the events' times are meant in: `{zoned}`."
+    return "Cast it in the events."
 
 
 def _kind(t: pa.DataType) -> int | None:

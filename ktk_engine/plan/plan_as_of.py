@@ -111,7 +111,8 @@ class ResolvedAsOf:
             raise QueryError(
                 f"Dataset {name} of cube {self.cube.specification.prefix} has the dimension "
                 f"{', '.join(free)} besides {met}, so an event may have several newest cells. Add "
-                "it to on, or choose one value of it by where."
+                "it to on, leave the columns of this dataset out of columns, or choose one value "
+                "by where, which holds for all datasets."
             )
 
 
@@ -130,7 +131,15 @@ def resolve_as_of(cube: LoadedCube, query: AsOfQuery, rows: pa.Table) -> Resolve
     payload = [name for name in schema.names if name not in shared]
     columns = tuple(payload)
     if query.columns is not None:
-        columns = listed_names(f"cube {specification.prefix}", "columns", query.columns, payload)
+        columns = listed_names(
+            f"cube {specification.prefix}", "columns", query.columns, schema.names
+        )
+        if keys := [name for name in columns if name in shared]:
+            raise QueryError(
+                f"{what}: {', '.join(f'`{name}`' for name in keys)} in columns: keys and times of "
+                "the answer are those of the events. Leave them out, and store a time that you "
+                "want to see in a column that is no dimension."
+            )
         check_known(what, columns, payload)
     for name in columns:
         if find_name(name, rows.schema.names) is not None:

@@ -9,7 +9,7 @@ import click
 
 from ktk_engine.cli.commands.query import TABLE_ROWS, format_of, output_options
 from ktk_engine.cli.console import say
-from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.find_store import find_place, store_option
 from ktk_engine.cli.version_options import version_option
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def changes(
 ) -> None:
     """Show the rows that differ between two versions.
 
-    They are versions of CUBE (or a table). The column _change_type says what became of a row:
+    They are versions of CUBE (or a table), which may name a schema of the warehouse or a store:
+    prod.nyc, /data/prod.nyc. The column _change_type says what became of a row:
     insert, delete, or update_preimage and update_postimage for its old and new values. Only files
     that one version lacks are read. As a table, the first 50 rows are shown.
     """
@@ -51,9 +52,11 @@ def changes(
     if after is None:
         raise click.UsageError("Give the older version: --after.")
     chosen_format = format_of(format_, output)
-    store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
-    found = store.relation(cube, version=until).changes(
-        after, None, names_in(columns), where, key=names_in(key)
+    store, name = find_place(cube, store_url, chosen_format != "table")
+    found = (
+        Store.of(store)
+        .relation(name, version=until)
+        .changes(after, None, names_in(columns), where, key=names_in(key))
     )
     tell(found)
     if chosen_format != "table":

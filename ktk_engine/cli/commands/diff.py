@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from ktk_engine.cli.commands.changes import names_in, tell
 from ktk_engine.cli.console import say, say_json
-from ktk_engine.cli.find_store import find_store, find_stores, open_other_store, store_option
+from ktk_engine.cli.find_store import find_place, store_option
 from ktk_engine.cli.version_options import version_option
-
-if TYPE_CHECKING:
-    from ktk_engine.store.interface import ObjectStore
 
 
 @click.command()
@@ -57,13 +52,15 @@ def diff(
     from ktk_engine.api import Store
 
     quiet = as_json or markdown
-    store, name = _found(cube, store_url, quiet)
+    store, name = find_place(cube, store_url, quiet)
     if other is None:
         newer = Store.of(store).relation(name, version=after)
+        if before is None and newer.version <= 1:
+            raise click.UsageError(f"There is no version before {newer.version}: give --from.")
         older = newer.at(newer.version - 1 if before is None else before)
     else:
         older = Store.of(store).relation(name, version=before)
-        store, name = _found(other, store_url, quiet)
+        store, name = find_place(other, store_url, quiet)
         newer = Store.of(store).relation(name, version=after)
     found = newer.changes(older, None, names_in(columns), where, key=names_in(key))
     tell(found)
@@ -75,16 +72,3 @@ def diff(
             say(line)
     if not (difference.is_empty or exit_zero):
         raise click.exceptions.Exit(1)
-
-
-def _found(text: str, store_url: str | None, quiet: bool) -> tuple[ObjectStore, str]:
-    """The store and the name that `nyc`, `prod.nyc` or `/data/prod.nyc` says."""
-    place, _, name = text.rpartition(".")
-    if not place:
-        return find_store(store_url, quiet=quiet), name
-    if "/" in place:
-        return open_other_store(place), name
-    known = find_stores(store_url, quiet=True)
-    schemas = {store.url.rpartition("/")[2]: store for store in known}
-    folder = known[0].url.rpartition("/")[0]
-    return schemas.get(place) or open_other_store(f"{folder}/{place}"), name

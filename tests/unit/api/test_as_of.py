@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ktk_engine import Store
@@ -171,8 +172,28 @@ def test_times_are_compared_exactly(opened, cells, events, within, found):
 def test_times_of_two_kinds_are_refused(opened, cells, events):
     seed = pa.table({"customer": [1], "at": cells, "base": [4]})
     cube = opened.build("t", seed, dimension_columns=["customer", "at"])
-    with pytest.raises(QueryError, match="The time of an as_of is"):
+    with pytest.raises(QueryError, match=r"but should be one of|which is no time"):
         cube.as_of(pa.table({"customer": [1], "at": events}), ["customer"], time="at")
+
+
+def test_times_with_and_without_a_zone_say_how_to_compare_them(opened):
+    """Each fix is run as it is written."""
+    names = {"pa": pa, "pc": pc}
+    for cells, given in (
+        (days(0), pa.array([dt.datetime(2025, 12, 31, 23)], pa.timestamp("us", "UTC"))),
+        (pa.array([dt.datetime(2025, 12, 31, 23)], pa.timestamp("us", "UTC")), days(0)),
+    ):
+        seed = pa.table({"customer": [1], "at": cells, "base": [4]})
+        cube = opened.build("t", seed, dimension_columns=["customer", "at"], overwrite=True)
+        events = pa.table({"customer": [1], "at": given})
+        with pytest.raises(QueryError, match="Berlin") as refused:
+            cube.as_of(events, ["customer"], time="at")
+        fix = str(refused.value).rpartition(": `")[2].rpartition("`")[0]
+        fixed = eval(fix, {**names, "events": events})
+        found = cube.as_of(
+            events.set_column(1, "at", fixed), ["customer"], time="at", within="0 days"
+        )
+        assert found.to_arrow()["base"].to_pylist() == [4]
 
 
 KEYS = [
@@ -220,9 +241,10 @@ def test_keys_of_another_class_are_refused(cube):
         ({"time": "when"}, "on and time must be different"),
         ({"time": None}, "on and time must be different"),
         ({"columns": ["scores"]}, "did you mean `score`"),
-        ({"columns": ["customer"]}, "has no column `customer`"),
+        ({"columns": ["customer"]}, "`customer` in columns: keys and times of the answer are"),
         ({"columns": ["score", "score"]}, "named twice"),
         ({"columns": "score"}, "must be a list of names"),
+        ({"on": None}, "on must be a list of names, but is None"),
     ],
 )
 def test_wrong_questions_are_refused(cube, asked, said):

@@ -145,7 +145,9 @@ def test_events_are_cut_in_their_order(cube):
     parts = [asked.shard(index, 3) for index in range(3)]
     assert [part.to_arrow().num_rows for part in parts] == [6, 7, 7]
     assert pa.concat_tables([p.to_arrow() for p in parts]).equals(asked.to_arrow())
-    again = pickle.loads(pickle.dumps(parts[1]))
+    sent = [pickle.dumps(item) for item in (*parts, asked)]
+    assert max(map(len, sent[:3])) < len(sent[3])  # a part has its own events alone
+    again = pickle.loads(sent[1])
     assert again.to_arrow().equals(parts[1].to_arrow())
 
 

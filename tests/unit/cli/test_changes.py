@@ -101,6 +101,14 @@ def test_two_schemas_and_two_stores(tmp_path):
 def test_the_first_version_has_none_before_it(store):
     Store.of(store).write_table("t", BEFORE)
     result = asked(store, "diff", "t")
-    assert result.exit_code == asked(store, "diff", "t", "--exit-zero").exit_code == 1
-    assert "has no version 0: its versions are 1 to 1" in result.stderr
+    assert result.exit_code == asked(store, "diff", "t", "--exit-zero").exit_code == 2
+    assert "There is no version before 1: give --from." in result.stderr
     assert "Give the older version: --after" in asked(store, "changes", "t").output
+
+
+def test_a_table_elsewhere_is_named_by_its_store(changed, store, ktk, tmp_path):
+    place = f"{store.root}.t"
+    assert len(ktk("changes", place, "--after", "1").stdout.splitlines()) == 6
+    said = asked(store, "changes", f"{store.root}/t", "--after", "1")
+    assert said.exit_code == 1
+    assert f"is written with a dot before its name: {store.root}.t" in said.stderr

@@ -344,7 +344,7 @@ def test_a_difference_for_people_and_programs(face):
     found = table.changes(1, key=["k"]).difference()
     assert list(found.lines())[1:] == [
         "  1 row added, 1 row removed, 2 rows changed",
-        "  rows: 3",
+        "  stored rows: 3",
         "  files: 1",
         *[line for line in found.lines() if line.startswith("  bytes")],
         "  `v` differs in 1 row",
@@ -355,6 +355,7 @@ def test_a_difference_for_people_and_programs(face):
         "  removed: k=1, v=a, w=1.5",
     ]
     told = json.loads(json.dumps(found.as_dict()))
+    assert told["before"]["stored_rows"] == told["after"]["stored_rows"] == 3
     assert told["columns"]["v"] == {
         "values": 1,
         "examples": [{"k": 2, "before": "b|`x`", "after": "B\n@all"}],
@@ -402,3 +403,25 @@ def test_rows_that_begin_or_cease_to_fulfil_a_condition_on_another_dataset(tmp_p
         ("delete", 1),
         ("insert", 2),
     ]
+
+
+def test_long_values_are_cut_where_people_read_them(face):
+    """A comment on a pull request takes 65,536 characters."""
+    vectors = [
+        pa.array([[n + i / 7 for i in range(768)]] * 3, pa.list_(pa.float32())) for n in (0, 1)
+    ]
+    table = versions(face, *(pa.table({"k": [1, 2, 3], "v": item}) for item in vectors))
+    found = table.changes(1, key=["k"]).difference()
+    assert max(map(len, found.lines())) < 600
+    assert len("\n".join(found.markdown())) < 3000
+    assert len(found.as_dict()["columns"]["v"]["examples"][0]["after"]) == 768
+
+
+@pytest.mark.parametrize("after", [None, True, 1.0, timedelta(days=1), object()])
+def test_what_is_no_version_is_refused(face, after):
+    table = versions(face, pa.table({"k": [1]}), pa.table({"k": [2]}))
+    if after is None:
+        assert table.changes(table.at(timestamp="2999-01-01")).to_arrow().num_rows == 0
+        return
+    with pytest.raises(QueryError, match="A version is a number or a tag"):
+        table.changes(after)
