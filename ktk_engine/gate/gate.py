@@ -9,10 +9,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.discovery import find_cube
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.check_columns import check_columns, unless_found

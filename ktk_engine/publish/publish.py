@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ktk_engine.cube.cube_metadata import (
+from ktk_engine.cube.user_metadata import (
     IS_SEED,
     SPECIFICATION_KEYS,
     SUPPRESS_INDEX_ON,

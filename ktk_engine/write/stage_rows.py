@@ -9,8 +9,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.cube.cube_metadata import cube_metadata
-from ktk_engine.cube.user_metadata import is_of_a_build
+from ktk_engine.cube.user_metadata import cube_metadata, is_of_a_build
 from ktk_engine.errors import DataError
 from ktk_engine.files import task_values
 from ktk_engine.files.index_place import IndexPlace

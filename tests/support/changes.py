@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import check_scope
-from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.reads import Read, Reads

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ktk_engine.change.equal_columns import equal_columns
-from ktk_engine.change.fit_clauses import fit_clauses
+from ktk_engine.change.candidates import equal_columns
+from ktk_engine.change.change_rows import fit_clauses
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.dialect import DEFAULT  # deep: what names mean
 from ktk_engine.sql.read_row_change import read_action  # deep: what is read
