@@ -21,6 +21,7 @@ from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
+from ktk_engine.spark.read.plan_frame import rows_of
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.write.changed_rows import (
@@ -36,7 +37,6 @@ from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.refusal import WriteProblem, refusal
-from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import schema_of

@@ -27,8 +27,8 @@ from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.computed_from import note_computed
 from dbt.adapters.ktk.materialize.findings_file import findings_file
+from dbt.adapters.ktk.materialize.outcome import KtkResponse, response_of
 from dbt.adapters.ktk.materialize.published import published
-from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from dbt.adapters.ktk.materialize.seed_file import (
     preview,
     read_seed,
