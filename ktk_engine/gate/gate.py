@@ -106,7 +106,7 @@ def validate_write(
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:
-        merged = merge_schemas(checked.committed, model, union=True)
+        merged = merge_schemas(checked.committed, model)
         schema = dataset_schema(merged, target.partition_by)
         model = replace_null_types(model, schema)
     # SQL shows columns in the model's order; only published files need Kartothek's order.
@@ -130,12 +130,8 @@ def validate_write(
     )
 
 
-def validate_view(
-    name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
-) -> None:
+def validate_view(name: str, model: pa.Schema, declared: Mapping[str, pa.DataType]) -> None:
     """Check the columns of a view that has a contract against its YAML; stores nothing."""
-    if not contract:
-        return
     _, findings = apply_declared(model, spelled_keys(declared, model.names), contract=True)
     if findings:
         raise_findings(findings, f"view {name}", len(model.names))

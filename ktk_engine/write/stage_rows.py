@@ -201,7 +201,7 @@ def _change(
     @cache
     def built() -> Snapshot:
         fields = map(addition.schema.field, written.index_values)
-        indices = {item.name: written.new_index(place, item, large=False) for item in fields}
+        indices = {item.name: written.new_index(place, item) for item in fields}
         return with_indices(addition, indices)
 
     def put(base: Snapshot, attempt: int) -> Snapshot:

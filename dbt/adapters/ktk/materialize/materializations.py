@@ -347,7 +347,7 @@ class Materializations(Unchanged):
             found = session.schema_of(read_statement(sql))
             check_view_columns(str(relation), found.names)
             if config.contract:
-                validate_view(str(relation), arrow_schema(found), config.declared, True)
+                validate_view(str(relation), arrow_schema(found), config.declared)
             notes = self.relations.create_view(
                 str(relation.schema),
                 str(relation.identifier),
