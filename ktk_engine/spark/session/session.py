@@ -14,12 +14,11 @@ from ktk_engine.errors import QueryError, SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.client.connect import MODE, our_servers
-from ktk_engine.spark.client.protocol import runs_here
+from ktk_engine.spark.client.protocol import has_metastore, runs_here
 from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.liveness import check_master, why_ended
 from ktk_engine.spark.session.local_workers import worker_daemon, worker_sockets
-from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.spark.session.process_state import (
     silence_what_nobody_needs,
     use_java,
