@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.transaction import cube_condition, retry_transaction_on_conflict
 from ktk_engine.api.write_table import delete_from
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
 from ktk_engine.change.cube_changes import datasets_with
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.local.answer import LocalEngine

@@ -98,7 +98,7 @@ class OpenedStore:
     ) -> LocalEngine:
         """What answers in this process; `store` is that of the state which is read."""
         from ktk_engine.local.answer import LocalEngine
-        from ktk_engine.local.memory_limit import default_memory_limit
+        from ktk_engine.local.join_run import default_memory_limit
 
         limit = default_memory_limit() if memory_limit is None else memory_limit
         limit = parse_size(limit) if isinstance(limit, str) else limit

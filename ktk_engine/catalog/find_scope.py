@@ -1,4 +1,4 @@
-"""Finds a cube or table by its name."""
+"""Finds a cube or table, or a dataset of a cube, by its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local.missing_folder import missing_folder
+from ktk_engine.store.local.local_store import missing_folder
 from ktk_engine.types.did_you_mean import did_you_mean
 
 _DOCUMENT = ".by-dataset-metadata."
@@ -131,4 +131,15 @@ def _other_relation(store: ObjectStore, name: str) -> Message | str:
         f"{name} in {store.url} is a view: a stored query, which has no rows, files and versions "
         "of its own. Spark answers it: ",
         Remedy("ask_view", name=name),
+    )
+
+
+def find_dataset(state: State, dataset: str) -> str:
+    """Find the uuid of a dataset by its id in the cube; a `DatasetNotFoundError` lists the ids."""
+    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
+    if dataset in known:
+        return known[dataset]
+    hint = did_you_mean(dataset, known, "{}")
+    raise DatasetNotFoundError(
+        f"Cube {state.scope.name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
     )

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from ktk_engine.store.trust import is_store_address
-from ktk_engine.types.quote import quote_identifier
-
 FileFormat = Literal["parquet", "csv", "json"]
 FILE_FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 _STORE = "ktk"
@@ -75,13 +72,6 @@ def parse_address(text: str) -> Address | None:
         _with_prefix("option.", pairs),
         _with_prefix("column.", pairs),
     )
-
-
-def qualified_name(schema: str, name: str) -> str:
-    """Write the SQL name of a relation in a schema of the warehouse or a store at an address."""
-    if is_store_address(schema):
-        return f"{quote_identifier(str(StoreAddress(schema, name)))}.`store`.`relation`"
-    return f"{quote_identifier(schema)}.{quote_identifier(name)}"
 
 
 def _render(scheme: str, location: str, pairs: list[tuple[str, str]]) -> str:

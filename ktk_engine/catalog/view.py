@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormatError
-from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.field_types import with_field_types
-from ktk_engine.format.own_format import others_of
+from ktk_engine.format.own_format import others_of, read_checksummed, render_checksummed
 from ktk_engine.format.parse_json import check_size
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement

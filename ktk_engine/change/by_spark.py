@@ -13,6 +13,7 @@ from ktk_engine.change.stage import Stage
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.client.client import select_names
+from ktk_engine.spark.read.plan_frame import rows_of
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import expression
 from ktk_engine.spark.write.aggregate import count_rows
@@ -20,7 +21,6 @@ from ktk_engine.spark.write.changed_rows import DecidedRows, Sides
 from ktk_engine.spark.write.keys import union_by_name
 from ktk_engine.sql.row_change import Clause
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.write.affected_rows import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pat
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
-from ktk_engine.change.equal_columns import equal_columns
 from ktk_engine.conditions.condition import And, Condition, Or, conjuncts
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.arrow_types import arrow_schema
@@ -17,6 +20,8 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.implied_condition import Narrowing, implied_condition
 from ktk_engine.spark.write.changed_rows import named_columns
 from ktk_engine.sql.row_change import RowChange
+from ktk_engine.sql.token import simplified
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.type_class import normalize
 from ktk_engine.write.new_keys import NewKeys, find_keys
 
@@ -93,3 +98,53 @@ def _same_exact_class(stored: pa.DataType, given: pa.DataType) -> bool:
     type_ = normalize(stored)
     inexact = pat.is_nested(type_) or pat.is_floating(type_) or pat.is_null(type_)
     return not inexact and bool(type_.equals(normalize(given)))
+
+
+def equal_columns(
+    on: str, target: str, stored: Collection[str], source: str, given: Collection[str]
+) -> dict[str, str]:
+    """Read pairs of stored and source column from the equalities in an SQL condition.
+
+    `target` and `source` are the names of both sides in the condition. What may not be such a pair
+    is left out.
+    """
+    try:
+        condition = sqlglot.parse_one(simplified(on), read="spark")
+    except (SqlglotError, RecursionError):
+        return {}
+    found: dict[str, str] = {}
+    for item in _conjuncts(condition):
+        if not isinstance(item, exp.EQ):
+            continue
+        for one, other in ((item.left, item.right), (item.right, item.left)):
+            left = _named(one, target, stored, given)
+            right = _named(other, source, given, stored)
+            if left is not None and right is not None:
+                found.setdefault(left, right)
+                break
+    return found
+
+
+def _conjuncts(item: Any) -> Iterator[Any]:
+    if isinstance(item, exp.Paren):
+        yield from _conjuncts(item.this)
+    elif isinstance(item, exp.And):
+        yield from _conjuncts(item.left)
+        yield from _conjuncts(item.right)
+    else:
+        yield item
+
+
+def _named(item: Any, side: str, own: Collection[str], others: Collection[str]) -> str | None:
+    """The column of a side that an expression is; None if it is anything else."""
+    while isinstance(item, exp.Paren):
+        item = item.this
+    if not isinstance(item, exp.Column) or item.args.get("db") or not item.name:
+        return None
+    name = Identifier(item.name)
+    if item.table:
+        if Identifier(item.table) != Identifier(side):
+            return None
+    elif name in set(map(Identifier, others)):
+        return None
+    return next((column for column in own if Identifier(column) == name), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.change.candidates import find_candidates
-from ktk_engine.change.fit_clauses import fit_clauses
 from ktk_engine.change.replace_rows import Staying, replace_rows
 from ktk_engine.change.replacement import Replacement
 from ktk_engine.change.stage import Stage, start_stage
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
-from ktk_engine.errors import ConditionError, DataError, DatasetNotFoundError
+from ktk_engine.errors import ConditionError, ConfigurationError, DataError, DatasetNotFoundError
 from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
+from ktk_engine.spark.read.plan_frame import rows_of
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import dialect_of
 from ktk_engine.spark.write.changed_rows import (
@@ -34,8 +34,9 @@ from ktk_engine.spark.write.keys import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.sql.row_change import Clause, RowChange
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.refusal import WriteProblem, refusal
-from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retry import Source, retry_write_on_conflict
 from ktk_engine.write.rows import schema_of
@@ -232,3 +233,56 @@ def _check_cells(
         )
         raise DataError(refusal(stage.target.uuid, [problem]))
     return [conditions]
+
+
+def fit_clauses(
+    change: RowChange, uuid: str, columns: Collection[str], given: Collection[str], dialect: Dialect
+) -> RowChange:
+    """Spell the columns of assignments as the dataset does, and expand `*`.
+
+    Raises a `ConfigurationError` for a column that the dataset lacks, or for `*` the source.
+    """
+    clauses = []
+    for clause in change.clauses:
+        values = clause.values
+        if values is None:
+            values = _all_values(change, clause, uuid, columns, given, dialect)
+        else:
+            values = _known_values(values, uuid, columns, dialect)
+        clauses.append(replace(clause, values=values))
+    return replace(change, clauses=tuple(clauses))
+
+
+def _known_values(
+    values: Mapping[str, str], uuid: str, columns: Collection[str], dialect: Dialect
+) -> Mapping[str, str]:
+    find = dialect.finder(columns)
+    found = {name: find(name) for name in values}
+    for name, spelled in found.items():
+        if spelled is None:
+            raise ConfigurationError(
+                f"Dataset {uuid} has no column `{name}`.{did_you_mean(name, columns)} It has: "
+                f"{', '.join(columns)}. Nothing was written."
+            )
+    return {found[name] or name: value for name, value in values.items()}
+
+
+def _all_values(
+    change: RowChange,
+    clause: Clause,
+    uuid: str,
+    columns: Collection[str],
+    given: Collection[str],
+    dialect: Dialect,
+) -> Mapping[str, str]:
+    find = dialect.finder(given)
+    found = {name: find(name) for name in columns}
+    missing = [name for name, spelled in found.items() if spelled is None]
+    if missing:
+        raise ConfigurationError(
+            f"Dataset {uuid}: `{clause.action} *` needs all of its columns, and the source lacks "
+            f"{', '.join(missing)}. It has: {', '.join(given)}. Name the columns to {clause.action}"
+            ". Nothing was written."
+        )
+    side = f"{quote_identifier(change.source)}." if change.source else ""
+    return {name: side + quote_identifier(found[name] or name) for name in columns}

@@ -46,7 +46,6 @@ class MergeClauses:
         if self.not_matched_by_source_action:
             clauses.append(
                 read_action(
-                    "not matched by source",
                     self.not_matched_by_source_action,
                     self.target_alias,
                     self.not_matched_by_source_condition,

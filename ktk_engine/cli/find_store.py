@@ -83,7 +83,7 @@ def _found(
         url, schema, options, source = _from_profile(Path.cwd())
         whole = opened is not _schema_of
         stores = opened(url, options) if whole else [_open(f"{url}/{schema}", options)]
-    from ktk_engine.store.local.missing_folder import missing_folder
+    from ktk_engine.store.local.local_store import missing_folder
 
     for store in stores:
         if problem := missing_folder(store):

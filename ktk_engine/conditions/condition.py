@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-
-OPERATORS: tuple[Operator, ...] = get_args(Operator)
 
 _NEGATED: dict[Operator, Operator] = {
     "=": "!=",

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from ktk_engine.cube.cube_dataset import CubeDataset
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
-from ktk_engine.cube.discovery import visible_columns
+from ktk_engine.cube.discovery import CubeDataset, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.types.mismatch import mismatch

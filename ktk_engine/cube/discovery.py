@@ -6,21 +6,43 @@ See docs/design/kartothek-format.md, Discovery of a cube.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from ktk_engine.cube.cube_dataset import CubeDataset
-from ktk_engine.cube.cube_metadata import (
+import pyarrow as pa
+
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.cube.user_metadata import (
     DIMENSION_COLUMNS,
     IS_SEED,
     PARTITION_COLUMNS,
     SUPPRESS_INDEX_ON,
     cube_value,
 )
-from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.messages import Message, Remedy
 
 # The timestamp column in cubes older than Kartothek 3.
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
+
+
+class CubeDataset(Protocol):
+    """A dataset in the rules of cubes; snapshots of the log are such datasets."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Normalised types of all columns, including partition columns."""
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """The columns that its files are partitioned by."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Kartothek's user metadata."""
+
+    @property
+    def with_index(self) -> tuple[str, ...]:
+        """Columns with a secondary index."""
 
 
 def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.dataset_uuid import SEPARATOR, dataset_uuid
+from ktk_engine.cube.user_metadata import cube_metadata
 from ktk_engine.errors import InvalidKeyError, SpecificationError
 from ktk_engine.store.key import check_new_uuid, is_uuid
 from ktk_engine.types.identifier import find_names

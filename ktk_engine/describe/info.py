@@ -19,7 +19,7 @@ from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
 from ktk_engine.files.index_segment_file import gone_pairs
 from ktk_engine.log.chain import read_chain, read_entry
 from ktk_engine.log.dataset_state import DatasetState
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of

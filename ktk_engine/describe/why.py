@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
 from ktk_engine.catalog.moment import Moment
 from ktk_engine.errors import KtkError, QueryError
 from ktk_engine.formatting import moment

@@ -21,7 +21,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.format.file_digest import FileDigest, damaged, missing, read_tail
-from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
+from ktk_engine.format.parquet import bounds_of, typed_bounds
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
-from ktk_engine.files.index_cache import IndexCache
 from ktk_engine.files.index_segment_file import FILE, FOLDER
+from ktk_engine.files.metadata_cache import IndexCache
 from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
 from ktk_engine.format.label import folders_of
 from ktk_engine.snapshot.index_segment import IndexSegment, bounds_table

@@ -19,7 +19,7 @@ from ktk_engine.files.digesting_sink import DigestingSink
 from ktk_engine.files.file_statistics import shortened
 from ktk_engine.format.file_digest import named_damage
 from ktk_engine.format.index_file import VALUE, IndexGroups
-from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
+from ktk_engine.format.parquet import bounds_of, typed_bounds
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
 

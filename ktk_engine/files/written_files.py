@@ -85,12 +85,12 @@ class WrittenFiles:
             values[name] = found.filter(mask), labels.filter(mask)
         return replace(self, files=files, index_values=values, _own={})
 
-    def new_index(self, place: IndexPlace, column: pa.Field, large: bool) -> ColumnIndex:
+    def new_index(self, place: IndexPlace, column: pa.Field) -> ColumnIndex:
         """The index on a column of a dataset that has these files alone."""
         name, segments = column.name, self.index_segments.get(column.name)
         pairs = [pairs_of_report(*self.index_values[name], self.files)]
         if segments is None:
-            return place.build(name, column.type, pairs, large=large)
+            return place.build(name, column.type, pairs, large=False)
         own = place.segments(column.type, pairs)
         return ColumnIndex(segments=place.in_tiers((*segments, *own)))
 

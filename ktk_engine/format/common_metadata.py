@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.parquet import open_with_storage_types
 from ktk_engine.format.parse_json import parse_json
-from ktk_engine.format.storage_types import open_with_storage_types
 from ktk_engine.types.type_class import class_problem, foreign_part, normalize
 
 _PANDAS_KEY = b"pandas"

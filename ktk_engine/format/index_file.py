@@ -20,8 +20,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import DataError, FormatError, TypeClassError
 from ktk_engine.format.file_digest import DAMAGE
-from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
-from ktk_engine.format.storage_types import open_with_storage_types
+from ktk_engine.format.parquet import bounds_of, open_with_storage_types, typed_bounds
 from ktk_engine.types.type_class import class_name, normalize, role_problem
 
 if TYPE_CHECKING:

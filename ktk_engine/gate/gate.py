@@ -9,10 +9,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.discovery import find_cube
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.check_columns import check_columns, unless_found
@@ -106,7 +106,7 @@ def validate_write(
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:
-        merged = merge_schemas(checked.committed, model, union=True)
+        merged = merge_schemas(checked.committed, model)
         schema = dataset_schema(merged, target.partition_by)
         model = replace_null_types(model, schema)
     # SQL shows columns in the model's order; only published files need Kartothek's order.
@@ -130,12 +130,8 @@ def validate_write(
     )
 
 
-def validate_view(
-    name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
-) -> None:
+def validate_view(name: str, model: pa.Schema, declared: Mapping[str, pa.DataType]) -> None:
     """Check the columns of a view that has a contract against its YAML; stores nothing."""
-    if not contract:
-        return
     _, findings = apply_declared(model, spelled_keys(declared, model.names), contract=True)
     if findings:
         raise_findings(findings, f"view {name}", len(model.names))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ktk_engine.catalog.catalog import relation_name
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
-from ktk_engine.log.dbt_node import DbtNode
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import DbtNode, Owner, builder_of
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot

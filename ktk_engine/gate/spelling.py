@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.snapshot.snapshot import Snapshot

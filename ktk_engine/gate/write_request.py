@@ -14,8 +14,8 @@ from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name, check_together
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
-from ktk_engine.gate.owner import Owner
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
+from ktk_engine.log.dbt_node import Owner
 from ktk_engine.log.entry import DatasetRole, Operation
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.snapshot.snapshot import Snapshot

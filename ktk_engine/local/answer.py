@@ -13,8 +13,13 @@ import pyarrow as pa
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
-from ktk_engine.local.join_run import JoinRun, MemoryBudget, arrow_limits, too_large
-from ktk_engine.local.memory_limit import default_memory_limit
+from ktk_engine.local.join_run import (
+    JoinRun,
+    MemoryBudget,
+    arrow_limits,
+    default_memory_limit,
+    too_large,
+)
 from ktk_engine.local.read.first_rows import FirstRows, around, cells_of
 from ktk_engine.local.run_tasks import run_tasks
 from ktk_engine.local.sorted_rows import sorted_rows

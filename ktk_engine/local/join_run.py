@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
@@ -26,6 +28,8 @@ _Answer = TypeVar("_Answer")
 _MOST_FOOTERS = 2_000
 
 OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
+_SHARE = 4
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def _footers() -> ReadCache[str, OpenedFooter]:
@@ -121,3 +125,17 @@ def arrow_limits() -> Iterator[None]:
                 ".",
             )
         ) from error
+
+
+def default_memory_limit() -> int:
+    """A quarter of the memory of this machine or container."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(memory, _container_limit() or memory) // _SHARE
+
+
+def _container_limit() -> int | None:
+    try:
+        text = _CGROUP.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

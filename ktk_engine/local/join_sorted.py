@@ -26,9 +26,9 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.local.joined_rows import JoinedRows, joined_seed
 from ktk_engine.local.match import first_of_each, match
-from ktk_engine.local.read.aligned_rows import aligned_rows
 from ktk_engine.local.read.dataset_rows import (
     DatasetRows,
+    aligned_rows,
     fulfilling,
     read_dataset,
     without_negative_zero,

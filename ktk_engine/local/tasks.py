@@ -281,3 +281,31 @@ def _aligned(seed: _Planned, chosen: Sequence[int], other: _Planned) -> TaskData
     found = [places.get((seed.groups[number], seed.cells[number])) for number in chosen]
     numbers = [number for number in found if number is not None]
     return replace(_with_files(other, numbers), aligned=True) if numbers == found else None
+
+
+def bytes_read(
+    store: ObjectStore, footers: FooterCache, plan: Plan, tasks: Sequence[Task]
+) -> tuple[float, float]:
+    """Bytes in memory of a plan's columns, and of all that its tasks read of them; both estimated.
+
+    There is at least one task.
+    """
+    sizes = [decoded_bytes(store, footers, replace(plan, datasets=(d,))) for d in plan.datasets]
+    again = [size * times for size, times in zip(sizes, readings(tasks), strict=True)]
+    return sum(sizes), sum(again)
+
+
+def readings(tasks: Sequence[Task]) -> list[float]:
+    """How often the files of each dataset are read, on average: one number per dataset.
+
+    Tasks that cut one partition into ranges count once, since they read different row groups. What
+    all tasks of a process share counts once as well. A dataset without files counts 1.
+    """
+    uses: list[set[tuple[int, str]]] = [set() for _ in tasks[0].datasets]
+    partitions: dict[tuple[str, ...], int] = {}
+    for task in tasks:
+        seed = tuple(file.key for file in task.datasets[0].files)
+        here = partitions.setdefault(seed, len(partitions))
+        for found, item in zip(uses, task.datasets, strict=True):
+            found.update((0 if item.shared else here, file.key) for file in item.files)
+    return [len(found) / len({key for _, key in found}) if found else 1.0 for found in uses]

@@ -16,8 +16,8 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
     UnsupportedFormatError,
 )
-from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.field_types import with_field_types
+from ktk_engine.format.own_format import read_checksummed, render_checksummed
 from ktk_engine.log.chain import read_entry
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.entry import Operation

@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
-from ktk_engine.format.checksummed_json import read_checksummed, render_checksummed
 from ktk_engine.format.field_types import with_field_types
-from ktk_engine.format.own_format import others_of
+from ktk_engine.format.own_format import others_of, read_checksummed, render_checksummed
 
 Operation = Literal[
     "rebuild",

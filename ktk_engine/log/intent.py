@@ -20,8 +20,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.field_types import with_field_types
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.log.change.after_commit import say_committed
-from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
-from ktk_engine.log.remove_traces import remove_traces
+from ktk_engine.log.pending_commit import CommitStatus, PendingCommit, remove_traces
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore

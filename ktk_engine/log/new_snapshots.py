@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
+from ktk_engine.cube.user_metadata import SPECIFICATION_KEYS
 from ktk_engine.log.entry import DatasetEntry, DatasetRole
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot

@@ -1,11 +1,14 @@
-"""What is known about a write's commit, which alone decides whether its files may be deleted."""
+"""What is known about a write's commit, which alone decides whether its files are deleted."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ktk_engine.log.scope import new_commit_id
+from ktk_engine.log.scope import LogScope, new_commit_id
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
 
 
 class CommitStatus(Enum):
@@ -30,3 +33,22 @@ class PendingCommit:
     # Keys of its files that the decided commit does not name, since equal ones stay; None before.
     # A commit without a change is decided without an entry, and all of its files are among them.
     spare: frozenset[str] | None = None
+
+
+def remove_traces(
+    store: ObjectStore, scope: LogScope, write: PendingCommit, folders: Collection[str]
+) -> None:
+    """Delete every object that carries the id of a write that is known not to be committed.
+
+    Raises a `StoreError` if the store could not be listed, or not everything was deleted.
+    """
+    assert write.status is CommitStatus.NOT_COMMITTED, "only proof of the contrary deletes files"
+    own = join_key(scope.folder, "snapshots", write.commit)
+    store.delete(
+        [
+            info.key
+            for name in (own, *folders)
+            for info in store.list(f"{name}/")
+            if write.commit in info.key
+        ]
+    )

@@ -142,7 +142,7 @@ def _rows(
     """The rows that readers see in the files."""
     state, base = compaction.state, compaction.snapshot
     if scanner is not None:
-        from ktk_engine.write.affected_rows import rows_of  # loads PySpark
+        from ktk_engine.spark.read.plan_frame import rows_of  # loads PySpark
 
         return rows_of(scanner(), base, compaction.files, state.version)
     batches = present_batches(state, replace(base, file_table=compaction.files), FooterCache())

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.files.physical_schemas import widest_types

@@ -30,8 +30,7 @@ from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
-from ktk_engine.log.dbt_node import DbtNode
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import DbtNode, builder_of
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction

@@ -9,9 +9,8 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, SUPPRESS_INDEX_ON, cube_value
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, SUPPRESS_INDEX_ON, cube_value
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DatasetNotFoundError
 from ktk_engine.files.build_index import pairs_of_files
 from ktk_engine.files.index_place import IndexPlace, pairs_of_index

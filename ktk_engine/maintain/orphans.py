@@ -12,8 +12,7 @@ from typing import Any
 from ktk_engine.catalog.find_scope import present_scopes
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, dataset_uuid
 from ktk_engine.errors import KtkError
-from ktk_engine.log.dbt_node import DbtNode
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import DbtNode, builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy

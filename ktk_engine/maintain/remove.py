@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
+from ktk_engine.cube.user_metadata import IS_SEED, cube_value
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,

@@ -19,7 +19,7 @@ from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit, say_committed
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.commit import role_of
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
-from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
+from ktk_engine.cube.user_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.plan.overlay import is_overlaid, overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Plan

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ktk_engine.cube.cube_metadata import (
+from ktk_engine.cube.user_metadata import (
     IS_SEED,
     SPECIFICATION_KEYS,
     SUPPRESS_INDEX_ON,
@@ -32,8 +32,7 @@ from ktk_engine.format.dataset_key import (
     document_key,
     msgpack_document_key,
 )
-from ktk_engine.format.document import DatasetDocument, render_stamped
-from ktk_engine.format.render_partitions import render_partitions
+from ktk_engine.format.document import DatasetDocument, render_partitions, render_stamped
 from ktk_engine.format.stamp import read_stamp
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ktk_engine.catalog.find_dataset import find_dataset
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_dataset, find_scope
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,

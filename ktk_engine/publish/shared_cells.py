@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.cube.partition_numbers import partition_numbers
+from ktk_engine.cube.user_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.errors import PublishError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import (

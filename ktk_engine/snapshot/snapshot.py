@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
+from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
 from ktk_engine.errors import FormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key

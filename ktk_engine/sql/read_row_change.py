@@ -25,12 +25,12 @@ def read_row_change(reader: Reader, ctes: str = "") -> tuple[Name, RowChange]:
     return name, replace(change, ctes=ctes)
 
 
-def read_action(kind: Kind, text: str, alias: str, condition: str = "") -> Clause:
-    """Read what follows `then` in a clause of a merge, such as `update set n = 0`."""
+def read_action(text: str, alias: str, condition: str = "") -> Clause:
+    """Read what a merge does to rows without a match in the source, such as `update set n = 0`."""
     reader = Reader(text)
     if reader.peek() not in ("DELETE", "UPDATE"):
         _refuse(f"the action `{text}`: it is `delete` or `update set column = ...`")
-    clause = _action(reader, kind, Name([alias]), alias, condition)
+    clause = _action(reader, "not matched by source", Name([alias]), alias, condition)
     reader.end()
     return clause
 

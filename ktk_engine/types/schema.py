@@ -171,23 +171,19 @@ def check_roles(
     return findings
 
 
-def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False) -> pa.Schema:
+def merge_schemas(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
     """Give the schema after a model was written to a dataset, in normal form.
 
     Null takes the other's class (decision 11), decimals the wider precision (decision 8), and
-    columns with only nulls are kept (decision 11). With `union`, new columns of the model are
-    added, by code points; without it only those with only nulls. Raises a `TypeClassError` if a
-    column has another class.
+    columns with only nulls are kept (decision 11). New columns of the model are added, by code
+    points. Raises a `TypeClassError` if a column has another class.
     """
     given = {field.name: field.type for field in model}
     findings = [f for f in compare_schemas(committed, model) if f.rule in ("class", "duplicate")]
     if findings:
         raise_findings(findings, "a dataset's schema", len(committed.names))
     fields = [pa.field(f.name, merge(f.type, given.get(f.name, pa.null()))) for f in committed]
-    known = set(committed.names)
-    new = sorted(
-        name for name, t in given.items() if name not in known and (union or pat.is_null(unwrap(t)))
-    )
+    new = sorted(given.keys() - set(committed.names))
     return pa.schema([*fields, *(pa.field(name, normalize(given[name])) for name in new)])
 
 

@@ -276,11 +276,6 @@ def type_without_class(t: pa.DataType, path: str) -> tuple[str, TypeWithoutClass
     return next(filter(None, (type_without_class(*part) for part in parts)), None)
 
 
-def is_storable(t: pa.DataType) -> bool:
-    """Whether a column of a type can be written."""
-    return storage_problem(t) is None
-
-
 def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
     """Say why a column of a type cannot have a role; None if it can.
 

@@ -6,8 +6,8 @@ import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
+from ktk_engine.log.dbt_node import Owner
 from ktk_engine.warehouse.name_claim import NameClaim
 
 OWNER = "user"

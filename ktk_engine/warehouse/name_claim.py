@@ -10,9 +10,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.gate.owner import Owner
-from ktk_engine.log.dbt_node import DbtNode
-from ktk_engine.log.find_builder import builder_of
+from ktk_engine.log.dbt_node import DbtNode, Owner, builder_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve

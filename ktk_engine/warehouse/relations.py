@@ -29,7 +29,7 @@ from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.change_metadata import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.rename import rename
 from ktk_engine.messages import Message, Remedy

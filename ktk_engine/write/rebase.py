@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.cube.cube_metadata import SUPPRESS_INDEX_ON
+from ktk_engine.cube.user_metadata import SUPPRESS_INDEX_ON
 from ktk_engine.errors import CommitConflictError, ConfigurationError, ObjectNotFoundError
 from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.written_files import WrittenFiles

@@ -9,8 +9,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.cube.cube_metadata import cube_metadata
-from ktk_engine.cube.user_metadata import is_of_a_build
+from ktk_engine.cube.user_metadata import cube_metadata, is_of_a_build
 from ktk_engine.errors import DataError
 from ktk_engine.files import task_values
 from ktk_engine.files.index_place import IndexPlace
@@ -202,7 +201,7 @@ def _change(
     @cache
     def built() -> Snapshot:
         fields = map(addition.schema.field, written.index_values)
-        indices = {item.name: written.new_index(place, item, large=False) for item in fields}
+        indices = {item.name: written.new_index(place, item) for item in fields}
         return with_indices(addition, indices)
 
     def put(base: Snapshot, attempt: int) -> Snapshot:

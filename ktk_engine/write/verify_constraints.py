@@ -11,6 +11,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.write_request import Conditions
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.spark.read.plan_frame import rows_of
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import dialect_of, session_for_frames
@@ -18,7 +19,6 @@ from ktk_engine.spark.write.keys import repeated_key
 from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.rebase import extended
 from ktk_engine.write.verify_in_memory import verify_in_memory

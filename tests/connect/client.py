@@ -25,7 +25,7 @@ from ktk_engine.spark.client import connect  # deep: how often it asks
 from ktk_engine.spark.client.connect import MODE  # deep: how long it lasts
 from ktk_engine.spark.compatibility import create_frame  # deep: in each version of Spark
 from ktk_engine.spark.session.connect import connect_session, release  # deep: without dbt
-from ktk_engine.spark.session.job_group import job_group  # deep: without dbt
+from ktk_engine.spark.session.spark_job import job_group  # deep: without dbt
 from tests.servers.spark_processes import wait_for
 from tests.spark.changing import run
 from tests.support.documents import ViewDocument, add_view

@@ -90,7 +90,7 @@ def _ours(schemas: list[pa.Schema], partition_keys: list[str]) -> Columns | None
             findings = compare_schemas(committed, model)
             if findings:
                 raise_findings(findings, "the case", len(committed.names))
-            merged = merge_schemas(committed, model, union=True)
+            merged = merge_schemas(committed, model)
             committed = dataset_schema(merged, partition_keys)
     except TypeClassError:
         return None

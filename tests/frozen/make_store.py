@@ -21,7 +21,6 @@ from tests.support.changes import (
     ChangeSet,
     Constraint,
     DatasetChange,
-    Owner,
     PendingCommit,
     Relations,
     WriteRequest,
@@ -32,7 +31,7 @@ from tests.support.changes import (
     run_adoption,
     undrop,
 )
-from tests.support.committed import Computed, DbtNode, resolve, scope_of, write_computed
+from tests.support.committed import Computed, DbtNode, Owner, resolve, scope_of, write_computed
 from tests.support.dataset_builder import append_as_kartothek, write_plain
 from tests.support.documents import (
     Comments,

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ktk_engine import Store
-from ktk_engine.spark.session.job_group import job_group
+from ktk_engine.spark.session.spark_job import job_group
 from tests.support.changes import WriteRequest, build
 
 CELLS = pa.table({"L": range(100), "P": [n % 2 for n in range(100)]})

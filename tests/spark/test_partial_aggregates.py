@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ktk_engine.local.read import aggregate_partially  # deep: patched
+from ktk_engine.local import join_task  # deep: patched
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
@@ -85,7 +85,7 @@ def test_the_same_answers(spark, sql, store, monkeypatch, where):
     build_wide_cube(spark, store)
     session = statements(sql.session, store, sql.scratch, schema="s")
     if where == "here":
-        monkeypatch.setattr(aggregate_partially, "FEW_ROWS", 1)
+        monkeypatch.setattr(join_task, "FEW_ROWS", 1)
     else:
         monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
     read_usage = planned_places.read_usage

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import check_scope
-from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
 from ktk_engine.log.change.reads import Read, Reads
@@ -24,8 +23,8 @@ from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
+from ktk_engine.maintain.change_metadata import comment_on
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction, find_compactions
 from ktk_engine.maintain.copy import plan_copy, run_copy

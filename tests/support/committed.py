@@ -20,9 +20,8 @@ from ktk_engine.log.computed import (
     versions_read,
     write_computed,
 )
-from ktk_engine.log.dbt_node import DbtNode
+from ktk_engine.log.dbt_node import DbtNode, Owner, builder_of
 from ktk_engine.log.entry import digest
-from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope, cube_scope, new_commit_id, scope_of
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at

@@ -14,7 +14,6 @@ from ktk_engine.catalog.view import (
     view_key,
 )
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.format.checksummed_json import render_checksummed
 from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments
 from ktk_engine.format.common_metadata import render_common_metadata
 from ktk_engine.format.dataset_key import (
@@ -29,6 +28,7 @@ from ktk_engine.format.document import DatasetDocument, parse_document, render_d
 from ktk_engine.format.index_file import build_index, flatten_index, read_index, render_index
 from ktk_engine.format.label import partition_path
 from ktk_engine.format.load_document import list_documents, load_document
+from ktk_engine.format.own_format import render_checksummed
 from ktk_engine.format.stamp import STAMP_KEY, Stamp, add_stamp, digest, read_stamp
 from tests.support.stores import ObjectStore
 

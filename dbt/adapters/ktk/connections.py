@@ -26,7 +26,7 @@ from dbt.adapters.ktk.config.source_config import project_of
 from dbt.adapters.ktk.config.stage import is_staged
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.materialize.response import response_of_statement
+from dbt.adapters.ktk.materialize.outcome import response_of_statement
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
 from dbt.adapters.ktk.session.log_warnings import escape_log, log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions

@@ -29,8 +29,7 @@ from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from ktk_engine.catalog.source_address import Address
-from ktk_engine.gate.owner import Owner
-from ktk_engine.log.dbt_node import DbtNode
+from ktk_engine.log.dbt_node import DbtNode, Owner
 from ktk_engine.log.state import State
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements

@@ -28,8 +28,7 @@ def set_properties(
 
     Builds keep them, and Kartothek sees them. A VALUE is JSON if it can be read as such, else text.
     """
-    from ktk_engine.catalog.find_dataset import find_dataset
-    from ktk_engine.catalog.find_scope import find_scope
+    from ktk_engine.catalog.find_scope import find_dataset, find_scope
     from ktk_engine.log.change.after_commit import after_commit
     from ktk_engine.maintain.properties import Notes, note
 

@@ -13,8 +13,7 @@ from ktk_engine.conditions.condition import Condition, TrueCondition, conjunctio
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.answer import LocalEngine, plan_schema
-from ktk_engine.local.join_run import MemoryBudget
-from ktk_engine.local.memory_limit import default_memory_limit
+from ktk_engine.local.join_run import MemoryBudget, default_memory_limit
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 

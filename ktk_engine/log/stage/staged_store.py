@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.change_set import ChangeSet
 from ktk_engine.log.intent import write_intent
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
 from ktk_engine.log.scope import LogScope
+from ktk_engine.log.stage.joined_changes import computed_once
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -93,3 +96,33 @@ class StagedStore(StagedLogs):
         with self._lock:
             kept = {scope.intent_key(part.commit) for scope, part in self._parts}
         super().delete([key for key in keys if key not in kept])
+
+
+def stageable(store: StagedStore, base: State, change_set: ChangeSet) -> ChangeSet:
+    """Make a change set whose changes can be repeated without computing them twice.
+
+    Raises a `ConfigurationError` if it cannot be staged, because what it does cannot be taken back.
+    Its files are announced, so that clean-ups spare them.
+    """
+    scope = base.scope
+    for what, found in (("clean-up", change_set.deleted), ("tag", change_set.tags)):
+        if found:
+            raise ConfigurationError(
+                Message(
+                    f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
+                    "Nothing was committed. Run it on its own, ",
+                    Remedy("unstaged"),
+                    ".",
+                )
+            )
+    removes = any(change.rebase is None for change in change_set.changes)
+    if removes and base.changed_by_others:
+        raise ConfigurationError(
+            Message(
+                f"{scope}: another program changed it, and a staged run cannot remove anything "
+                "from such a scope. Nothing was committed. Take over first what was changed: ",
+                Remedy("adopt", name=scope.name),
+            )
+        )
+    store.announce(scope, change_set.write, {change.uuid for change in change_set.changes})
+    return replace(change_set, changes=tuple(map(computed_once, change_set.changes)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ktk_engine.cube.cube_metadata import (
+from ktk_engine.cube.discovery import find_seed, is_hidden
+from ktk_engine.cube.user_metadata import (
     DIMENSION_COLUMNS,
     IS_SEED,
     PARTITION_COLUMNS,
@@ -17,7 +18,6 @@ from ktk_engine.cube.cube_metadata import (
     cube_metadata,
     cube_value,
 )
-from ktk_engine.cube.discovery import find_seed, is_hidden
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot

@@ -10,7 +10,7 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.find_builder import builder_at
+from ktk_engine.log.dbt_node import builder_at
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets

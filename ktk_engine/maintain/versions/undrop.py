@@ -12,9 +12,8 @@ from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotF
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.dbt_node import DbtNode
+from ktk_engine.log.dbt_node import DbtNode, builder_at
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.find_builder import builder_at
 from ktk_engine.log.state import State
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot

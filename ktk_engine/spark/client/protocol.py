@@ -155,3 +155,9 @@ class Client(Protocol):
 def runs_here(master: str) -> bool:
     """Whether a master's tasks run in Spark's own process on this machine."""
     return master == "local" or master.startswith("local[")
+
+
+def has_metastore(settings: Mapping[str, str]) -> bool:
+    """Whether settings name a Hive metastore, or another catalog in place of Spark's own."""
+    hive = settings.get("spark.sql.catalogImplementation", "").lower() == "hive"
+    return hive or "spark.sql.catalog.spark_catalog" in settings

@@ -23,9 +23,8 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.answer import LocalEngine, plan_schema
-from ktk_engine.local.read_amplification import bytes_read
 from ktk_engine.local.task import Task, row_width
-from ktk_engine.local.tasks import tasks
+from ktk_engine.local.tasks import bytes_read, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -73,6 +72,11 @@ def plan_frame(
     order = [F.col(quote_identifier(name)).asc_nulls_last() for name in plan.order_by]
     first = (frame.orderBy(*order) if order else frame).limit(plan.limit)
     return first if with_address else select_names(first, plan.columns)
+
+
+def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
+    """The rows that readers see in some files, with all columns of the dataset."""
+    return plan_frame(scanner, plan_dataset(replace(base, file_table=files), version))
 
 
 def _all_rows(

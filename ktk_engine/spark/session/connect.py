@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,7 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _REMOTE = re.compile(r"sc://(?:[^/;?]*@)?([^/;?@]+)")
 
 
-def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+def connect_session(remote: str) -> SparkSession:
     """Open a session of its own on a Spark Connect server, `sc://host:port/;token=...`.
 
     Raises a `SessionError` if a package is missing, if the server does not answer or is too old, or
@@ -83,7 +82,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
                 "3.5 or newer there."
             )
-        for key, value in {**_SETTINGS, **(settings or {})}.items():
+        for key, value in _SETTINGS.items():
             session.conf.set(key, value)
         return with_defaults(session)
     except SessionError:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ktk_engine.spark.client.client import client_of
+from ktk_engine.spark.session.local_workers import workers_find_engine
 from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.worker_engine import workers_find_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,8 +86,7 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
         from pyspark import cloudpickle
 
         from ktk_engine.errors import KtkError
-        from ktk_engine.spark.session.worker_garbage import freeze_imports
-        from ktk_engine.spark.session.worker_packages import check_packages
+        from ktk_engine.spark.session.worker_modules import check_packages, freeze_imports
 
         check_packages()
         try:

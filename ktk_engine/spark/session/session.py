@@ -14,19 +14,17 @@ from ktk_engine.errors import QueryError, SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.spark.client.connect import MODE, our_servers
-from ktk_engine.spark.client.protocol import runs_here
+from ktk_engine.spark.client.protocol import has_metastore, runs_here
 from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.liveness import check_master, why_ended
-from ktk_engine.spark.session.metastore import has_metastore
+from ktk_engine.spark.session.local_workers import worker_daemon, worker_sockets
 from ktk_engine.spark.session.process_state import (
     silence_what_nobody_needs,
     use_java,
     use_this_python,
 )
 from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.worker_daemon import worker_daemon
-from ktk_engine.spark.session.worker_sockets import worker_sockets
 from ktk_engine.sql.dialect import Dialect, has_open_literals
 
 if TYPE_CHECKING:

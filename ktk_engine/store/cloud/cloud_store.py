@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,11 +22,10 @@ from ktk_engine.errors import (
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.arrow_files import ArrowFiles
 from ktk_engine.store.cloud.cloud import Cloud
-from ktk_engine.store.cloud.data_files import DataFiles
+from ktk_engine.store.cloud.data_files import DataFiles, Parts
 from ktk_engine.store.cloud.fetched_file import open_fetched
 from ktk_engine.store.cloud.obstore_files import ObstoreFiles
 from ktk_engine.store.cloud.requests import Requests
-from ktk_engine.store.cloud.upload import Upload
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import validate_key
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # Twelve seconds in all: enough for throttling, and not long to wait after a typo.
 PATIENCE = Backoff(tries=8, first=0.1, longest=10.0)
 _URI_SAFE = "/=+,:;@!$&'()*~-._"
+# The limit of one put; larger objects are written in parts, without a condition.
+LARGEST_PUT = 16 << 20
 
 
 class CloudStore(ObjectStore):
@@ -292,3 +294,44 @@ def _delete(client: Client, paths: Sequence[str]) -> None:
 def _before(key: str) -> str:
     """A key that sorts before another one, and after nearly all others before it."""
     return key[:-1] + (chr(ord(key[-1]) - 1) if key[-1] > "!" else "")
+
+
+class Upload(io.RawIOBase):
+    """The Python side of a `pyarrow.PythonFile`: small objects take one put, large ones parts."""
+
+    def __init__(self, files: DataFiles, key: str) -> None:
+        """Write nothing yet."""
+        super().__init__()
+        self._files, self._key = files, key
+        self._waiting = bytearray()
+        self._parts: Parts | None = None
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Buffer or send bytes."""
+        view = memoryview(data)
+        self._waiting += view
+        if len(self._waiting) > LARGEST_PUT:
+            if self._parts is None:
+                self._parts = self._files.create_in_parts(self._key)
+            self._parts.write(bytes(self._waiting))
+            self._waiting.clear()
+        return view.nbytes
+
+    def finish(self) -> None:
+        """Make the object visible; raises an `ObjectExistsError` if there is one."""
+        if self._parts is None:
+            self._files.create(self._key, bytes(self._waiting))
+            return
+        if self._waiting:
+            self._parts.write(bytes(self._waiting))
+        self._parts.finish()
+
+    def abandon(self) -> None:
+        """Discard everything."""
+        self._waiting.clear()
+        if self._parts is not None:
+            self._parts.abandon()

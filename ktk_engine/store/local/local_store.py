@@ -428,3 +428,13 @@ def _native_file(descriptor: int, mode: str) -> pa.NativeFile:
         # Without /dev/fd, Python's file objects work too, but slower.
         python_mode: Literal["rb", "wb"] = "rb" if mode == "r" else "wb"
         return pa.PythonFile(os.fdopen(os.dup(descriptor), python_mode), mode)
+
+
+def missing_folder(store: ObjectStore) -> str:
+    """A sentence about a store's missing folder; empty if it exists, and for object stores."""
+    if not isinstance(store, LocalStore) or store.root.is_dir():
+        return ""
+    what = "is not a folder" if store.root.exists() else "does not exist"
+    return (
+        f"The store's folder {store.root} {what}. Correct the path, or build something there first."
+    )

@@ -95,8 +95,7 @@ MODULES = (
     "ktk_engine.files.read_rows",
     "ktk_engine.local.join_task",
     "ktk_engine.spark.read.task_frame",
-    "ktk_engine.spark.session.worker_garbage",
-    "ktk_engine.spark.session.worker_packages",
+    "ktk_engine.spark.session.worker_modules",
     "ktk_engine.store.local.local_store",
 )
 

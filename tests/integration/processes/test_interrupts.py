@@ -201,7 +201,7 @@ def test_nothing_committed_is_lost(prepared, name):
 class Lines:
     """Interrupts at the n-th line that the code of commits runs, as a signal does."""
 
-    FILES = ("log/commit.py", "publish/publish.py", "log/intent.py", "log/remove_traces.py")
+    FILES = ("log/commit.py", "publish/publish.py", "log/intent.py", "log/pending_commit.py")
 
     def __init__(self, at=-1):
         self.at, self.count = at, 0

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.files import footers, index_cache  # deep: its caches
+from ktk_engine.files import footers, metadata_cache  # deep: its caches
 from ktk_engine.format import index_file  # deep: its cache
 from ktk_engine.store.read_cache import ReadCache  # deep: a cache
 from tests.support.dataset_builder import (
@@ -42,8 +42,8 @@ def threads_meet_often(monkeypatch):
     """Threads change hands often, and caches are too small for what is asked for."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
-    monkeypatch.setattr(index_cache, "_LARGEST", 150)
-    monkeypatch.setattr(index_cache, "_LARGEST_FOOTERS", 100)
+    monkeypatch.setattr(metadata_cache, "_LARGEST", 150)
+    monkeypatch.setattr(metadata_cache, "_LARGEST_FOOTERS", 100)
     monkeypatch.setattr(footers, "_LARGEST", 8)
     yield
     sys.setswitchinterval(before)
@@ -101,12 +101,12 @@ def test_queries_of_one_store(store, writer):
 
 @pytest.mark.parametrize("largest", [4_000, 1 << 20])
 def test_parts_of_one_index(store, monkeypatch, largest):
-    monkeypatch.setattr(index_cache, "_LARGEST", largest)
+    monkeypatch.setattr(metadata_cache, "_LARGEST", largest)
     monkeypatch.setattr(index_file, "_ROW_GROUP_SIZE", 10)
     labels = pa.array([f"P={number % 7}/f" for number in range(400)])
     index = index_file.build_index(pa.array(range(400)), labels)
     store.put("i.parquet", index_file.render_index("k", index))
-    cache = index_cache.IndexCache()
+    cache = metadata_cache.IndexCache()
 
     def ask(chance):
         wanted = [chance.randrange(400) for _ in range(2)]

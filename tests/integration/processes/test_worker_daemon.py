@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
+from ktk_engine.spark.session.local_workers import put_archives_last
 from ktk_engine.spark.session.session import _settings
-from ktk_engine.spark.session.worker_daemon import put_archives_last
 
 MODULE = "spark.python.daemon.module"
-OURS = "ktk_engine.spark.session.worker_daemon"
+OURS = "ktk_engine.spark.session.local_workers"
 PYTHON = "spark.pyspark.python"
 
 IMPORTED = """
@@ -19,7 +19,7 @@ import sys, threading
 import pyspark.daemon
 assert threading.active_count() == 1
 before = set(sys.modules)
-import ktk_engine.spark.session.worker_daemon
+import ktk_engine.spark.session.local_workers
 print(*{name.partition(".")[0] for name in set(sys.modules) - before})
 """
 

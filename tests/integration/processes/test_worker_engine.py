@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ktk_engine.spark.session.worker_engine import workers_find_engine
+from ktk_engine.spark.session.local_workers import workers_find_engine
 
 find = workers_find_engine.__wrapped__  # its answer is kept
 

@@ -9,7 +9,7 @@ import pytest
 
 _WORKER = """
 import gc, sys, types, weakref
-from ktk_engine.spark.session.worker_garbage import freeze_imports
+from ktk_engine.spark.session.worker_modules import freeze_imports
 
 class Node:
     def __init__(self):

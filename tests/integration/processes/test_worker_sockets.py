@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from ktk_engine.spark.session.local_workers import worker_sockets
 from ktk_engine.spark.session.session import _settings
-from ktk_engine.spark.session.worker_sockets import worker_sockets
 from tests.support.spark import spark_version
 
 ENABLED = "spark.python.unix.domain.socket.enabled"

@@ -19,7 +19,7 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.store.cloud import upload
+from ktk_engine.store.cloud import cloud_store
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.warehouse import probe
 from tests.support.stores import AWKWARD
@@ -315,7 +315,7 @@ def test_open_write_publishes_at_the_end(store, files):
 
 
 def test_a_large_file_is_written_in_parts(store, files, monkeypatch):
-    monkeypatch.setattr(upload, "LARGEST_PUT", 6 << 20)
+    monkeypatch.setattr(cloud_store, "LARGEST_PUT", 6 << 20)
     data = bytes(range(256)) * 80_000
     with files.open_write("a") as sink:
         for start in range(0, len(data), 1_000_003):
@@ -330,7 +330,7 @@ def test_open_write_leaves_nothing_when_the_block_raises(store, files, error, mo
         sink.write(b"123")
         raise error
     assert keys(store) == ["x"]
-    monkeypatch.setattr(upload, "LARGEST_PUT", 6 << 20)
+    monkeypatch.setattr(cloud_store, "LARGEST_PUT", 6 << 20)
     with pytest.raises(error), store.open_write("a/b/c") as sink:
         sink.write(bytes(20 << 20))
         raise error
@@ -339,7 +339,7 @@ def test_open_write_leaves_nothing_when_the_block_raises(store, files, error, mo
 
 @pytest.mark.parametrize("size", [4, 20 << 20])
 def test_open_write_does_not_replace(store, size, monkeypatch):
-    monkeypatch.setattr(upload, "LARGEST_PUT", 6 << 20)
+    monkeypatch.setattr(cloud_store, "LARGEST_PUT", 6 << 20)
     put = []
     with pytest.raises(ObjectExistsError), store.open_write("a") as sink:
         sink.write(bytes(size))

@@ -13,7 +13,6 @@ from ktk_engine.catalog.source_address import (
     FileAddress,
     StoreAddress,
     parse_address,
-    qualified_name,
 )
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
@@ -42,7 +41,6 @@ def test_what_is_no_address(text):
     assert parse_address(text) is None
 
 
-def test_names_in_sql():
-    assert qualified_name("a`b", "c") == "`a``b`.`c`"
-    found = qualified_name("/lake/x y", "dataset:nyc++a")
-    assert found == "`ktk:/lake/x%20y?relation=dataset:nyc%2B%2Ba`.`store`.`relation`"
+def test_an_address_quotes_what_a_url_does_not_take():
+    found = str(StoreAddress("/lake/x y", "dataset:nyc++a"))
+    assert found == "ktk:/lake/x%20y?relation=dataset:nyc%2B%2Ba"

@@ -15,9 +15,9 @@ from ktk_engine.conditions.evaluate import evaluate  # deep: what is looked up
 from ktk_engine.conditions.parse import parse_condition  # deep: what is looked up
 from ktk_engine.errors import FormatError
 from ktk_engine.files.compact_segments import compact_segments, in_tiers, sorted_pairs
-from ktk_engine.files.index_cache import IndexCache
 from ktk_engine.files.index_lookup import look_up
 from ktk_engine.files.index_place import IndexPlace
+from ktk_engine.files.metadata_cache import IndexCache
 from ktk_engine.snapshot.index_segment import segment_of_json  # deep: what is looked up
 from ktk_engine.snapshot.snapshot import Snapshot, files_table  # deep: what is looked up
 from tests.support.tiny_bounds import tiny_indices

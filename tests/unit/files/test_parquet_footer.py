@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_table import write_table
-from ktk_engine.format.parquet_bounds import bounds_of  # deep: the same bounds
+from ktk_engine.format.parquet import bounds_of  # deep: the same bounds
 
 WIDE = pa.table(
     {

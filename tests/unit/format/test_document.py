@@ -20,10 +20,10 @@ from ktk_engine.format.document import (
     DatasetDocument,
     parse_document,
     render_document,
+    render_partitions,
     render_stamped,
 )
 from ktk_engine.format.load_document import list_documents, load_document
-from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import Stamp, read_stamp, stamp_is_valid
 from tests.support.stores import LocalStore
 
@@ -90,7 +90,7 @@ def test_files_are_rendered_as_python_does(partitions, table, rows):
     del plain["ktk_commit"]
     labels, keys = (pa.chunked_array([list(part)], pa.string()) for part in _columns(document))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ktk_engine.format.render_partitions._ROWS", rows)
+        patch.setattr("ktk_engine.format.document._ROWS", rows)
         rendered = b"".join(render_partitions(labels, keys, table))
     expected = {label: {"files": {table: key}} for label, key in partitions.items()}
     assert rendered == json.dumps(expected).encode()

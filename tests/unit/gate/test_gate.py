@@ -153,10 +153,9 @@ def test_names_of_the_engine_s_own(name):
         validate_write(SEED, model, {})
 
 
-def test_a_view_is_checked_only_with_a_contract():
-    validate_view("v", MODEL, {"v": pa.string()}, contract=False)
+def test_a_view_with_a_contract_is_checked():
     with pytest.raises(TypeClassError, match="missing in contract"):
-        validate_view("v", MODEL, {"v": pa.float64()}, contract=True)
+        validate_view("v", MODEL, {"v": pa.float64()})
 
 
 def test_unsigned_dimensions_are_adopted_from_the_seed():

@@ -7,7 +7,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from ktk_engine.local.read.aggregate_partially import FEW_ROWS, aggregate_partially
+from ktk_engine.local.join_task import FEW_ROWS, aggregate_partially
 from tests.support.queries import PartialAggregate
 
 MANY = 2 * FEW_ROWS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ktk_engine import Store
 from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.local.answer import LocalEngine
-from ktk_engine.local.read import aligned_rows
+from ktk_engine.local.read import dataset_rows
 from ktk_engine.local.tasks import tasks
 from tests.support.changes import WriteRequest, build
 from tests.support.queries import FooterCache, read_row_groups
@@ -159,9 +159,9 @@ def test_rows_in_equal_row_groups_need_no_places(store, monkeypatch):
     write(store, "seed", pa.table({**rows, "v": range(40)}), 8)
     write(store, "a", pa.table({**rows, "a": range(40)}), 8)
     write(store, "b", pa.table({**rows, "b": range(40)}), 5)
-    placed, real = [], aligned_rows._places
+    placed, real = [], dataset_rows._places
     monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 16)
-    monkeypatch.setattr(aligned_rows, "_places", lambda *a: placed.append(a) or real(*a))
+    monkeypatch.setattr(dataset_rows, "_places", lambda *a: placed.append(a) or real(*a))
     for where in (None, "v > 3 and v < 30", "L > 3 and L < 30"):
         for names, number in ((["v", "a"], 0), (["v", "b"], 1)):
             placed.clear()

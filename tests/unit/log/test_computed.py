@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.format import checksummed_json, own_format  # deep: what later versions write
-from ktk_engine.format.own_format import FORMAT  # deep: what later versions write
+from ktk_engine.format import own_format  # deep: what later versions write
+from ktk_engine.format.own_format import FORMAT, with_format  # deep: what later versions write
 from ktk_engine.log.change.reads import Read, Reads
 from ktk_engine.log.computed import (
     CHANGES_ROWS,
@@ -121,9 +121,9 @@ def test_a_damaged_or_foreign_note_is_none(store, damage):
 def test_a_sound_document_with_other_content_is_none(store, change, needs, monkeypatch):
     with monkeypatch.context() as later:
         later.setattr(
-            checksummed_json,
+            own_format,
             "with_format",
-            lambda document: {**own_format.with_format(document), **change, "needs": needs},
+            lambda document: {**with_format(document), **change, "needs": needs},
         )
         write_computed(store, TABLE, "t", NOTE)
     assert read_computed(store, TABLE, "t") is None
@@ -132,9 +132,9 @@ def test_a_sound_document_with_other_content_is_none(store, change, needs, monke
 def test_what_later_versions_say_is_ignored(store, monkeypatch):
     with monkeypatch.context() as later:
         later.setattr(
-            checksummed_json,
+            own_format,
             "with_format",
-            lambda document: {**own_format.with_format(document), "by": "a later version"},
+            lambda document: {**with_format(document), "by": "a later version"},
         )
         write_computed(store, TABLE, "t", NOTE)
     assert read_computed(store, TABLE, "t") == NOTE

@@ -8,7 +8,7 @@ from ktk_engine.errors import (
     ForeignWriterWarning,
 )
 from ktk_engine.format.comments import comments_of  # deep: as stored
-from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.change_metadata import comment_on
 from ktk_engine.maintain.remove import remove
 from tests.support.changes import WriteRequest, build
 from tests.support.committed import (
@@ -104,7 +104,7 @@ def test_a_comment_in_between_is_no_conflict_for_others(store, write):
 def test_a_comment_goes_on_top_of_what_came_in_between(store, monkeypatch):
     build_table(store)
     old = resolve(store, PLAIN)
-    monkeypatch.setattr("ktk_engine.maintain.comment.resolve", lambda *_: old)
+    monkeypatch.setattr("ktk_engine.maintain.change_metadata.resolve", lambda *_: old)
     build(store, pa.table({"a": [1], "b": [2]}), WriteRequest("plain", on_schema_change="ignore"))
     comment_on(store, "plain", Comments("text", {"a": "1st"}))
     assert comments(store) == Comments("text", {"a": "1st"})

@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans, read_manifest
-from tests.support.changes import Owner, WriteRequest, build
-from tests.support.committed import DbtNode
+from tests.support.changes import WriteRequest, build
+from tests.support.committed import DbtNode, Owner
 from tests.support.dataset_builder import build_table, write_plain_nyc
 
 ROWS = pa.table({"id": [1, 2]})

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.session import executors, worker_packages
-from ktk_engine.spark.session.worker_mismatch import worker_mismatch
+from ktk_engine.spark.session import executors, worker_modules
+from ktk_engine.spark.session.spark_job import worker_mismatch
 
 
 def test_the_same_files_have_the_same_name():
@@ -27,10 +27,10 @@ def test_the_same_files_have_the_same_name():
 def test_packages_that_are_too_old(monkeypatch, version, said):
     monkeypatch.setattr("pyarrow.__version__", version)
     if not said:
-        worker_packages.check_packages()
+        worker_modules.check_packages()
         return
     with pytest.raises(SessionError, match=said) as caught:
-        worker_packages.check_packages()
+        worker_modules.check_packages()
     assert "need pyarrow 17.0 or newer" in str(caught.value)
     assert "`spark.pyspark.python`" in str(caught.value)
 
@@ -38,7 +38,7 @@ def test_packages_that_are_too_old(monkeypatch, version, said):
 def test_a_package_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(SessionError, match="has numpy not installed"):
-        worker_packages.check_packages()
+        worker_modules.check_packages()
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from ktk_engine.conditions import literal
 from ktk_engine.conditions.condition import (
-    OPERATORS,
     And,
     Condition,
     FalseCondition,
     IsNull,
     Like,
     Not,
+    Operator,
     Or,
     StartsWith,
     TrueCondition,
@@ -129,7 +129,7 @@ def _leaf(draw: st.DrawFn) -> Condition:
     value = st.sampled_from(POOLS[column])
     kind = draw(st.sampled_from(("compare", "safe", "in", "null", "constant", "text")))
     if kind == "compare":
-        return literal.comparison(column, t, draw(st.sampled_from(OPERATORS)), draw(value))
+        return literal.comparison(column, t, draw(st.sampled_from(get_args(Operator))), draw(value))
     if kind == "safe":
         return literal.null_safe_equal(column, t, draw(value))
     if kind == "in":

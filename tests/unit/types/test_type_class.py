@@ -8,9 +8,9 @@ from ktk_engine.errors import TypeClassError
 from ktk_engine.types.type_class import (
     class_name,
     class_problem,
-    is_storable,
     normalize,
     role_problem,
+    storage_problem,
 )
 from tests.unit.types.arrow_types import BOOL8, DECIMALS, EXTENSIONS
 from tests.unit.types.strategies import TYPES
@@ -84,12 +84,12 @@ def test_normalising_again_changes_nothing(t: pa.DataType) -> None:
 
 
 def test_what_cannot_be_stored() -> None:
-    assert is_storable(pa.list_(pa.int8()))
-    assert not is_storable(pa.struct([]))
-    assert not is_storable(pa.decimal256(50, 2))
-    assert not is_storable(pa.decimal128(12, -3))
-    assert not is_storable(pa.map_(pa.string(), pa.struct([])))
-    assert not is_storable(pa.duration("s"))
+    assert storage_problem(pa.list_(pa.int8())) is None
+    assert storage_problem(pa.struct([]))
+    assert storage_problem(pa.decimal256(50, 2))
+    assert storage_problem(pa.decimal128(12, -3))
+    assert storage_problem(pa.map_(pa.string(), pa.struct([])))
+    assert storage_problem(pa.duration("s"))
 
 
 def test_roles() -> None:

@@ -10,10 +10,11 @@ import pytest
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
-from tests.support.changes import Owner, WriteRequest, alter_table, build, comment_on
+from tests.support.changes import WriteRequest, alter_table, build, comment_on
 from tests.support.committed import (
     Catalog,
     DbtNode,
+    Owner,
     builder_of,
     cube_scope,
     list_relations,

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ktk_engine.change.equal_columns import equal_columns
-from ktk_engine.change.fit_clauses import fit_clauses
+from ktk_engine.change.candidates import equal_columns
+from ktk_engine.change.change_rows import fit_clauses
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.dialect import DEFAULT  # deep: what names mean
 from ktk_engine.sql.read_row_change import read_action  # deep: what is read
@@ -113,12 +113,12 @@ def test_what_is_not_supported(text, message):
 
 
 def test_actions():
-    assert read_action(ALONE, "DELETE", "t", "t.a = 1") == Clause(ALONE, "delete", "t.a = 1")
-    found = read_action(ALONE, "update set t.a = 1, b = now()", "t")
+    assert read_action("DELETE", "t", "t.a = 1") == Clause(ALONE, "delete", "t.a = 1")
+    found = read_action("update set t.a = 1, b = now()", "t")
     assert found == Clause(ALONE, "update", "", {"a": "1", "b": "now()"})
     for text in ("drop", "delete from t", "update a = 1", "update set", "update set a", "'", ""):
         with pytest.raises(ConfigurationError):
-            read_action(ALONE, text, "t")
+            read_action(text, "t")
 
 
 def test_columns_that_have_to_be_equal():

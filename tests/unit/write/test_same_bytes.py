@@ -9,7 +9,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ForeignWriterError
-from ktk_engine.gate.owner import Owner  # deep: who builds it
+from ktk_engine.log.dbt_node import Owner  # deep: who builds it
 from ktk_engine.write.equal_files import equal_files
 from tests.support.changes import (
     StagedStore,

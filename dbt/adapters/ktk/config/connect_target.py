@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from dbt_common.dataclass_schema import ValidationError
 
-from ktk_engine.spark.session.metastore import has_metastore
+from ktk_engine.spark.client.protocol import has_metastore
 
 SESSION, CONNECT = "session", "connect"
 _REMOTE = "SPARK_REMOTE"

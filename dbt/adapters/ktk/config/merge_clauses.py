@@ -57,7 +57,7 @@ def parse_merge_clauses(
         )
     if action := clauses.not_matched_by_source_action:
         try:
-            read_action("not matched by source", action, clauses.target_alias)
+            read_action(action, clauses.target_alias)
         except ConfigurationError as error:
             raise DbtConfigError(
                 f"Model {model}: config `not_matched_by_source_action`: {error.said(DBT)}"

@@ -141,19 +141,17 @@ def parse_model_config(
     alias: str,
     config: Mapping[str, Any],
     columns: Mapping[str, Any] | None = None,
-    own_keys: Iterable[str] | None = None,
     unrendered: Mapping[str, Any] | None = None,
     constraints: Iterable[Any] = (),
     file: str = "",
 ) -> ModelConfig:
     """Read the configuration of a model, where `alias` is the dataset's id unless it names another.
 
-    `own_keys` are those to check for typos (by default all), and `unrendered` is what the project
-    says, without dbt's defaults. The `DbtConfigError` names the model, the key and the nearest
-    valid one.
+    `unrendered` is what the project says, without dbt's defaults. The `DbtConfigError` names the
+    model, the key and the nearest valid one.
     """
     materialized = str(config.get("materialized") or "view")
-    _refuse_near_misses(model, config if own_keys is None else own_keys)
+    _refuse_near_misses(model, config)
     check_persist_docs(model, config.get("persist_docs"))
     reader = ConfigReader(model, config, columns or {}, file)
     if STAGE in config:

@@ -27,8 +27,8 @@ from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.computed_from import note_computed
 from dbt.adapters.ktk.materialize.findings_file import findings_file
+from dbt.adapters.ktk.materialize.outcome import KtkResponse, response_of
 from dbt.adapters.ktk.materialize.published import published
-from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from dbt.adapters.ktk.materialize.seed_file import (
     preview,
     read_seed,
@@ -347,7 +347,7 @@ class Materializations(Unchanged):
             found = session.schema_of(read_statement(sql))
             check_view_columns(str(relation), found.names)
             if config.contract:
-                validate_view(str(relation), arrow_schema(found), config.declared, True)
+                validate_view(str(relation), arrow_schema(found), config.declared)
             notes = self.relations.create_view(
                 str(relation.schema),
                 str(relation.identifier),

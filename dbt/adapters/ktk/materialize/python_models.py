@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.materializations import Materializations
-from dbt.adapters.ktk.materialize.response import KtkResponse
+from dbt.adapters.ktk.materialize.outcome import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine.log.change.reads import Reads

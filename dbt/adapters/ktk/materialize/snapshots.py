@@ -21,9 +21,8 @@ from dbt.adapters.ktk.materialize.auto_compact import auto_compact
 from dbt.adapters.ktk.materialize.computed_from import note_computed
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.materializations import Materializations
-from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.materialize.outcome import KtkResponse, Outcome, response_of
 from dbt.adapters.ktk.materialize.published import published
-from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.state import resolve

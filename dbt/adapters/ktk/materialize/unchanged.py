@@ -24,9 +24,8 @@ from dbt.adapters.ktk.config.skip_unchanged import SkipUnchanged, skip_unchanged
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.computed_from import Work
 from dbt.adapters.ktk.materialize.cube_of_run import CubeOfRun
-from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.materialize.outcome import KtkResponse, Outcome, response_of_skipped
 from dbt.adapters.ktk.materialize.published import published
-from dbt.adapters.ktk.materialize.response import KtkResponse, response_of_skipped
 from ktk_engine.describe.difference import first_difference
 from ktk_engine.formatting import counted
 from ktk_engine.log.change.reads import Reads

@@ -1,4 +1,7 @@
-"""`dbt run-operation ktk_info` and the like: the command `ktk` for a schema of the project."""
+"""`dbt run-operation ktk_info` and the like: the command `ktk` for a schema of the project.
+
+For a missing argument Jinja passes an object, and no error.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import click
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.operations.undefined_argument import is_undefined, missing
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -47,9 +49,9 @@ class CliBridge(StoreAdapter):
 
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
-        given = [str(item) for item in arguments if item is not None and not is_undefined(item)]
-        if given and is_undefined(arguments[0]):  # the others would move into its position
-            raise DbtRuntimeError(missing(f"ktk_{command}", _argument(command, 0)))
+        given = [str(item) for item in arguments if item is not None and not _is_undefined(item)]
+        if given and _is_undefined(arguments[0]):  # the others would move into its position
+            raise DbtRuntimeError(_missing(f"ktk_{command}", _argument(command, 0)))
         _check_known(main.commands[command], options or {})
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
@@ -64,7 +66,7 @@ class CliBridge(StoreAdapter):
             )
         except click.MissingParameter as error:
             name = _argument(command, len(given))
-            raise DbtRuntimeError(missing(f"ktk_{command}", name)) from error
+            raise DbtRuntimeError(_missing(f"ktk_{command}", name)) from error
         except click.BadParameter as error:
             of = f"{error.param.name}: " if error.param else ""
             raise DbtRuntimeError(f"ktk_{command}: {of}{error.message}") from error
@@ -118,3 +120,24 @@ def _options(options: Mapping[str, Any]) -> list[str]:
         else:
             words.append(f"--{name}" if value is True else f"--{name}={value}")
     return words
+
+
+def _is_undefined(value: Any) -> bool:
+    """Whether a macro's argument without a default is missing."""
+    from jinja2 import Undefined
+
+    return isinstance(value, Undefined)
+
+
+def check_given(operation: str, argument: str, value: Any) -> None:
+    """Refuse an operation that lacks an argument; the `DbtRuntimeError` shows how to give it."""
+    if _is_undefined(value):
+        raise DbtRuntimeError(_missing(operation, argument))
+
+
+def _missing(operation: str, argument: str) -> str:
+    """Say that an operation lacks an argument."""
+    return (
+        f"{operation}: the argument `{argument}` is missing: dbt run-operation {operation} "
+        f"--args '{{{argument}: ...}}'"
+    )

@@ -13,8 +13,8 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.operations.cli_bridge import check_given
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
-from dbt.adapters.ktk.operations.undefined_argument import check_given
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter

@@ -121,7 +121,7 @@ class CancellableTask:
             pass
 
     def _start(self, session: SparkSession) -> JobGroup:
-        from ktk_engine.spark.session.job_group import job_group
+        from ktk_engine.spark.session.spark_job import job_group
 
         self._start_clock()
         self._start_watcher()

@@ -22,8 +22,8 @@ from ktk_engine.messages import Message
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.progress import heartbeat, watching
 from ktk_engine.spark.client.client import client_of
+from ktk_engine.spark.client.protocol import has_metastore
 from ktk_engine.spark.compatibility import condition_of
-from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.sql.dialect import Dialect, has_open_literals
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.warehouse import Warehouse

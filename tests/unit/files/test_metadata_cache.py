@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import FormatError
-from ktk_engine.files import index_cache
-from ktk_engine.files.index_cache import IndexCache
+from ktk_engine.files import metadata_cache
+from ktk_engine.files.metadata_cache import IndexCache
 from ktk_engine.files.stored_index import get_index
 from tests.support.documents import build_index, render_index
 from tests.support.queries import comparison, is_in
@@ -31,7 +31,7 @@ def groups_read(monkeypatch):
         seen.append((0, 1, 2, 3) if groups is None else groups)
         return get_index(store, key, digest, groups)
 
-    monkeypatch.setattr(index_cache, "get_index", spy)
+    monkeypatch.setattr(metadata_cache, "get_index", spy)
     return seen
 
 

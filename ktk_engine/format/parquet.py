@@ -1,4 +1,4 @@
-"""Bounds of values from the statistics of Parquet row groups.
+"""Parquet files of any writer: types without extensions, and bounds of the values in row groups.
 
 Bounds of other writers may be wrong: NaN among numbers, a minimum above the maximum, or a truncated
 text that is smaller than the value. Such bounds count as unknown or are widened.
@@ -7,14 +7,21 @@ text that is smaller than the value. Such bounds count as unknown or are widened
 from __future__ import annotations
 
 import datetime
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.conditions.may_match import beyond
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
+# Arrow before 21 lacks this setting, and reads no Parquet type as an extension type.
+_SETTING = "arrow_extensions_enabled"
+_KNOWN = _SETTING in inspect.signature(pq.ParquetFile.__init__).parameters
+_WITHOUT_EXTENSIONS: Mapping[str, Any] = {_SETTING: False} if _KNOWN else {}
 
 
 def bounds_of(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | None]:
@@ -52,3 +59,8 @@ def typed_bounds(values: list[Any], t: pa.DataType) -> pa.Array:
 
 def _is_nan(bound: Any) -> bool:
     return isinstance(bound, float) and bound != bound
+
+
+def open_with_storage_types(source: pa.NativeFile, **settings: Any) -> pq.ParquetFile:
+    """Open a file without extension types, which could run code in this process."""
+    return pq.ParquetFile(source, **_WITHOUT_EXTENSIONS, **settings)
