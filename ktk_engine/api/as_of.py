@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +11,15 @@ import pyarrow as pa
 from ktk_engine.api.frames import Frame, rows_of
 from ktk_engine.api.frames_of_rows import LocalRows
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.query import Types, check_types
 from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.errors import DataError
-from ktk_engine.local.answer import LocalEngine
+from ktk_engine.local.answer import LocalEngine, stored_types
 from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.local.newest_cells import as_of_batches
 from ktk_engine.plan.plan_as_of import AsOfQuery, explain_as_of, resolve_as_of
 from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.write.present_rows import in_types
 
 
 class AsOf(LocalRows):
@@ -30,11 +33,18 @@ class AsOf(LocalRows):
     """
 
     def __init__(
-        self, store: OpenedStore, loaded: LoadedCube, events: pa.Table, question: AsOfQuery
+        self,
+        store: OpenedStore,
+        loaded: LoadedCube,
+        events: pa.Table,
+        question: AsOfQuery,
+        types: Types = "class",
     ) -> None:
+        check_types(types)
         self._store = store
         self._loaded = loaded
         self._question = question
+        self._types: Types = types
         with loaded.state.reading():
             self._resolved = resolve_as_of(loaded, question, events)
             self.plans = self._resolved.plans()
@@ -45,7 +55,8 @@ class AsOf(LocalRows):
         sent = pa.BufferOutputStream()  # a pickled slice would have all of its table's rows
         with pa.ipc.new_stream(sent, rows.schema) as stream:
             stream.write_table(rows)
-        return _asked_again, (pinned(self._loaded), sent.getvalue().to_pybytes(), self._question)
+        events = sent.getvalue().to_pybytes()
+        return _asked_again, (pinned(self._loaded), events, self._question, self._types)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -80,7 +91,8 @@ class AsOf(LocalRows):
         index, count = check_shard(index, count)
         rows = self._resolved.events.rows
         start, end = (number * rows.num_rows // count for number in (index, index + 1))
-        return AsOf(self._store, self._loaded, rows.slice(start, end - start), self._question)
+        part = rows.slice(start, end - start)
+        return AsOf(self._store, self._loaded, part, self._question, self._types)
 
     def to_arrow(self, *, memory_limit: int | str | None = None) -> pa.Table:
         """Collect the events in their order, with the columns of their cells.
@@ -102,7 +114,7 @@ class AsOf(LocalRows):
         for batch in self._batches(engine):
             budget.take(batch.nbytes)
             found.append(batch)
-        return pa.Table.from_batches(found, self._resolved.schema)
+        return pa.Table.from_batches(found, self._schema)
 
     def to_batches(self, *, memory_limit: int | str | None = None) -> Iterator[pa.RecordBatch]:
         """Give the events piece by piece, in their order.
@@ -120,23 +132,34 @@ class AsOf(LocalRows):
         """
         yield from self._batches(self._engine(memory_limit))
 
-    @property
+    @cached_property
     def _schema(self) -> pa.Schema:
-        return self._resolved.schema
+        schema = self._resolved.schema
+        if self._types == "class":
+            return schema
+        store, footers = self._loaded.state.store, self._store._cache.footers
+        with self._loaded.state.reading():
+            for item in self.plans:
+                types = stored_types(store, footers, item.plan)
+                for name in item.columns:
+                    place = schema.get_field_index(name)
+                    schema = schema.set(place, schema.field(place).with_type(types[name]))
+        return schema
 
     def _batches(self, engine: LocalEngine) -> Iterator[pa.RecordBatch]:
         with self._loaded.state.reading():
-            yield from as_of_batches(engine, self._resolved, self.plans)
+            rows = as_of_batches(engine, self._resolved, self.plans)
+            yield from rows if self._types == "class" else in_types(rows, self._schema)
 
     def _engine(self, memory_limit: int | str | None) -> LocalEngine:
         return self._store._engine(self._loaded.state.store, memory_limit)
 
 
-def _asked_again(pin: Pinned, events: bytes, question: AsOfQuery) -> AsOf:
+def _asked_again(pin: Pinned, events: bytes, question: AsOfQuery, types: Types) -> AsOf:
     """Unpickle a question."""
     store, loaded = pin.open()
     assert isinstance(loaded, LoadedCube), "only cubes have cells"
-    return AsOf(store, loaded, pa.ipc.open_stream(events).read_all(), question)
+    return AsOf(store, loaded, pa.ipc.open_stream(events).read_all(), question, types)
 
 
 def event_rows(events: Frame) -> pa.Table:

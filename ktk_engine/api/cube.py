@@ -456,6 +456,7 @@ class Cube(CubeOrTable):
         columns: Sequence[str] | None = None,
         where: str | Condition | None = None,
         parameters: Mapping[str, object] | None = None,
+        types: Types = "class",
     ) -> AsOf:
         """Ask for the newest cells that are not later than events; no data file is read yet.
 
@@ -473,6 +474,7 @@ class Cube(CubeOrTable):
             columns: payload columns; None means all.
             where: as for `query`: which rows of the cube count.
             parameters: as for `query`.
+            types: as for `query`, of the cube's columns.
 
         Returns:
             The events in their order with `columns`, ready to be read.
@@ -489,4 +491,4 @@ class Cube(CubeOrTable):
             [{'label': 1, 'dest': 'LAX', 'gust': 12.5}, {'label': 0, 'dest': 'SFO', 'gust': 12.5}]
         """
         question = AsOfQuery(on, time, within, columns, bind(where, parameters))
-        return AsOf(self._store, self._loaded, event_rows(events), question)
+        return AsOf(self._store, self._loaded, event_rows(events), question, types)

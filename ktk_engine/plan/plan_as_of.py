@@ -138,7 +138,7 @@ def resolve_as_of(cube: LoadedCube, query: AsOfQuery, rows: pa.Table) -> Resolve
             raise QueryError(
                 f"{what}: {', '.join(f'`{name}`' for name in keys)} in columns: keys and times of "
                 "the answer are those of the events. Leave them out, and store a time that you "
-                "want to see in a column that is no dimension."
+                "want to see in a payload column."
             )
         check_known(what, columns, payload)
     for name in columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from dataclasses import dataclass
 from random import Random
 
@@ -594,3 +595,32 @@ def test_pandas_can_work_with_the_texts_of_other_libraries(tmp_path):
     assert found.groupby("user").x.sum().to_dict() == {"a": 2, "b": 2}
     assert found.sort_values("user").x.tolist() == [1, 1, 2]
     assert found[found.user == "a"].tags.map(list).tolist() == [["t"], ["t"]]
+
+
+def test_vectors_keep_their_stored_types(tmp_path):
+    seed = pa.table({"user": [1, 2], "at": [DAY, DAY], "n": pa.array([7, 8], pa.int16())})
+    vector = pa.list_(pa.float32(), 3)
+    vectors = seed.select(["user", "at"]).append_column(
+        "v", pa.array([[0.1, 0.2, 0.3], [1, 2, 3]], vector)
+    )
+    cube = Store(tmp_path).build(
+        "c", {"cells": seed, "v": vectors}, seed="cells", dimension_columns=["user", "at"]
+    )
+    events = pa.table(
+        {"user": [2, 9, 1], "at": [day(1)] * 3, "label": pa.array([1, 0, 1], pa.int8())}
+    )
+    asked = cube.as_of(events, ["user"], time="at", types="stored")
+    for found in (asked, pickle.loads(pickle.dumps(asked))):
+        rows = found.to_arrow()
+        assert [rows.schema.field(name).type for name in ("label", "n", "v")] == [
+            pa.int8(),
+            pa.int16(),
+            vector,
+        ]
+        assert rows["v"].to_pylist() == [[1, 2, 3], None, np.float32([0.1, 0.2, 0.3]).tolist()]
+        assert rows["n"].to_pylist() == [8, None, 7]
+    assert pa.concat_tables(asked.shard(i, 2).to_arrow() for i in range(2)).equals(rows)
+    assert asked.to_reader().schema == rows.schema
+    assert asked.to_polars()["v"].dtype == pl.Array(pl.Float32, 3)
+    with pytest.raises(QueryError, match="There are no types 'own'"):
+        cube.as_of(events, ["user"], time="at", types="own")
