@@ -233,11 +233,7 @@ class Query:
     ) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow types, so integers stay integers.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: pandas is not installed.
@@ -259,11 +255,7 @@ class Query:
     ) -> pl.DataFrame:
         """Collect the rows as `to_arrow` does, for Polars.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: Polars is not installed.
@@ -288,10 +280,7 @@ class Query:
 
         Args:
             connection: DuckDB's connection that the relation belongs to; None means its default.
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+                The other arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: DuckDB is not installed.
@@ -314,10 +303,7 @@ class Query:
 
         In this process only a few pieces are in memory at a time; Spark collects all rows first.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Yields:
             Batches of one schema; none for an answer without rows.
@@ -352,10 +338,7 @@ class Query:
     ) -> int:
         """Count the rows; only the columns that decide about them are read.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Examples:
             >>> cube.query(where="gust > 20").count()
@@ -414,10 +397,7 @@ class Query:
     ) -> Iterator[tuple[Values, pa.Table]]:
         """Yield an Arrow table for each group of `partition_by`; all groups must fit into memory.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Yields:
             The group's values by column, sorted with null last, and its rows as `to_arrow` has
