@@ -144,7 +144,12 @@ class Query:
 
         Raises:
             SessionError: Spark or Java is missing, or Java is too old.
+            QueryError: the query has `types="stored"`.
         """
+        self._check_frame_types()
+        return self._frame(session)
+
+    def _frame(self, session: SparkSession | None) -> DataFrame:
         from ktk_engine.spark.read.plan_frame import plan_frame
 
         scanner = self._scanner(session)
@@ -166,12 +171,13 @@ class Query:
             The group's values by column, and its rows, not computed yet.
 
         Raises:
-            QueryError: the query has no `partition_by`.
+            QueryError: the query has no `partition_by`, or has `types="stored"`.
         """
         from ktk_engine.local.answer import plan_schema
         from ktk_engine.spark.read.collect import find_groups
         from ktk_engine.spark.read.plan_frame import plan_frame
 
+        self._check_frame_types()
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
         scanner = self._scanner(session)
@@ -351,7 +357,7 @@ class Query:
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
-            frame = self.to_spark(session)
+            frame = self._frame(session)
             with spark_job():
                 return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
@@ -473,6 +479,13 @@ class Query:
         if self._shard:
             raise QueryError("A shard is read in this process: leave out session and engine.")
         return self._store._scanner(session)
+
+    def _check_frame_types(self) -> None:
+        if self._types != "class":
+            raise QueryError(
+                f"A Spark DataFrame has the types of classes, and the query asks for "
+                f"types={self._types!r}. Leave that out, or take the rows by `to_arrow`."
+            )
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:
