@@ -40,6 +40,13 @@ Types: TypeAlias = Literal["class", "stored"]
 T = TypeVar("T")
 
 
+def check_types(types: Types) -> None:
+    """Refuse types that do not exist with a `QueryError`."""
+    if types not in get_args(Types):
+        known = ", ".join(f'"{name}"' for name in get_args(Types))
+        raise QueryError(f"There are no types {types!r}; known are {known}.")
+
+
 def _asked_again(
     pin: Pinned, question: CubeQuery, types: Types, shard: tuple[int, int] | None
 ) -> Query:
@@ -64,17 +71,16 @@ class Query:
         question: CubeQuery,
         types: Types = "class",
         shard: tuple[int, int] | None = None,
+        plan: Plan | None = None,
     ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
         self._shard = shard
         self._types = types
-        if types not in get_args(Types):
-            known = ", ".join(f'"{name}"' for name in get_args(Types))
-            raise QueryError(f"There are no types {types!r}; known are {known}.")
+        check_types(types)
         with loaded.state.reading():
-            self.plan = loaded.answer(question)
+            self.plan = loaded.answer(question) if plan is None else plan
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the question and its version, by which another process opens the store itself."""
