@@ -361,20 +361,23 @@ class CubeOrTable(ABC):
     ) -> Prepared:
         """Check a query once, to ask it with many values: `prepare(...)(name=value)` is a `Query`.
 
-        Args:
-            columns: as for `query`, as are `limit` and `types`.
-            where: a condition with a name for each value, for instance `flight = :flight`.
+        `where` has a name for each value, for instance `flight = :flight`; see `query` for the rest.
 
         Raises:
             QueryError: as for `query`.
-            ConditionError: the text is no condition, or names an unknown column.
+            ConditionError: the text is not a condition, or names an unknown column.
 
         Examples:
             >>> prepared = cube.prepare(["flight"], "dest in (:names)")
             >>> prepared(names=["LAX", "SFO"]).count(), prepared(names=["BOS"]).count()
             (3, 0)
         """
-        return Prepared(self, CubeQuery(columns, where, limit=limit), types)
+
+        def at(version: int | str | None, moment: date | str | None) -> Prepared:
+            return self.at(version, moment).prepare(columns, where, limit=limit, types=types)
+
+        question = CubeQuery(columns, where, limit=limit)
+        return Prepared(self._store, self._loaded, question, types, at)
 
     def changes(
         self,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.query import Query, Types, check_types
 from ktk_engine.conditions.condition import IsNull, conjunction
 from ktk_engine.conditions.parse import parse_condition, parse_unbound
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.cube_query import CubeQuery
-
-if TYPE_CHECKING:
-    from ktk_engine.api.cube_or_table import CubeOrTable
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
 
 
 class Prepared:
@@ -26,23 +26,32 @@ class Prepared:
     indexes that were read, up to a number of bytes.
     """
 
-    def __init__(self, relation: CubeOrTable, question: CubeQuery, types: Types) -> None:
+    def __init__(
+        self,
+        store: OpenedStore,
+        loaded: LoadedCube | LoadedTable,
+        question: CubeQuery,
+        types: Types,
+        at: Callable[[int | str | None, date | str | None], Prepared],
+    ) -> None:
         check_types(types)
-        where, schema = question.where, relation.schema
+        where, schema = question.where, loaded.schema
         if not isinstance(where, str):
             raise ConditionError(
                 "prepare needs a condition as SQL text, with a name for each value, for instance "
                 f'"dest = :dest", but where is {where!r:.60}.'
             )
-        self._relation, self._question, self._types = relation, question, types
+        self._store, self._loaded, self._at = store, loaded, at
+        self._question, self._types = question, types
         self._text, names = parse_unbound(where, schema)
         self._schema = pa.schema([schema.field(name) for name in names])
-        read = conjunction(IsNull(name) for name in names)  # stands for what is asked later
-        self._plan = relation._loaded.prepared(replace(question, where=read))
+        read = conjunction(IsNull(name) for name in names)  # in place of later conditions
+        self._plan = loaded.prepared(replace(question, where=read))
 
     def __repr__(self) -> str:
-        """Show the condition, and what is asked."""
-        return f"Prepared({self._text.sql!r}, {self._relation!r})"
+        """Show the condition, and the cube or table."""
+        name = self._loaded.state.scope.name
+        return f"Prepared({self._text.sql!r}, {name!r}, version={self.version})"
 
     def __call__(self, /, **parameters: object) -> Query:
         """Ask for the rows with certain values; no data file is read yet.
@@ -61,18 +70,17 @@ class Prepared:
             >>> [prepared(flight=flight).to_arrow().to_pylist() for flight in (1, 9)]
             [[{'dest': 'SFO', 'gust': 31.0}], []]
         """
-        store, loaded = self._relation._store, self._relation._loaded
         bound = replace(self._text, values=parameters)
         where = parse_condition(bound, self._schema)
         question = replace(self._question, where=replace(bound, root=None))
-        with loaded.state.reading():
+        with self._loaded.state.reading():
             plan = self._plan(where)
-        return Query(store, loaded, question, self._types, plan=plan)
+        return Query(self._store, self._loaded, question, self._types, plan=plan)
 
     @property
     def version(self) -> int:
         """The version whose rows it gives."""
-        return self._relation.version
+        return self._loaded.state.version
 
     def at(self, version: int | str | None = None, timestamp: date | str | None = None) -> Prepared:
         """Prepare the same query at another version.
@@ -90,5 +98,4 @@ class Prepared:
             >>> cube.delete("flight = 1").version, prepared.at().version, prepared.version
             (2, 2, 1)
         """
-        relation = self._relation.at(version, timestamp)
-        return Prepared(relation, self._question, self._types)
+        return self._at(version, timestamp)

@@ -135,7 +135,7 @@ def parse_condition(
 def parse_unbound(sql: str, schema: pa.Schema) -> tuple[BoundText, list[str]]:
     """Parse a condition whose parameters get their values later, and find the columns it names.
 
-    Raises a `ConditionError` for a text that is no condition, or names an unknown column.
+    Raises a `ConditionError` for a text that is not a condition, or names an unknown column.
     """
     with _explaining_backticks(sql, schema):
         root, scope = (

@@ -39,8 +39,8 @@ class ChangeResult:
 def check_brought(snapshots: Mapping[str, Snapshot]) -> None:
     """Check a scope that gets datasets of other versions or cubes; see `check_scope`.
 
-    Raises a `ConsistencyError` also if Kartothek could not read one that comes from where no
-    documents were published: it asks all files of a cube for each column.
+    A dataset from where no documents were published may have columns that its files lack. Where
+    documents are published, that is a `ConsistencyError`: Kartothek asks each file for each column.
     """
     check_scope(snapshots)
     if not any(item.is_seed and item.has_documents for item in snapshots.values()):

@@ -166,7 +166,7 @@ def test_footers_are_read_once_and_what_is_kept_is_bounded(tmp_path, monkeypatch
     monkeypatch.setattr(footers, "_LARGEST_OPENED", 1)
     few = Store(tmp_path).cube("k").prepare(NAMES, "L = :key")
     assert [few(key=key).to_arrow() for key in range(ROWS)] == rows
-    assert len(few._relation._store._cache.footers._opened._values) == 1
+    assert len(few._store._cache.footers._opened._values) == 1
 
 
 def test_threads_share_it(tmp_path):
