@@ -361,11 +361,10 @@ class CubeOrTable(ABC):
     ) -> Prepared:
         """Check a query once, to ask it with many values: `prepare(...)(name=value)` is a `Query`.
 
-        `where` has a name for each value, for instance `flight = :flight`; see `query` for the rest.
+        `where` names each value, for instance `flight = :flight`. The rest is as for `query`.
 
         Raises:
-            QueryError: as for `query`.
-            ConditionError: the text is not a condition, or names an unknown column.
+            KtkError: as for `query`; wrong values are refused by the call.
 
         Examples:
             >>> prepared = cube.prepare(["flight"], "dest in (:names)")
