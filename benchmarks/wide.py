@@ -5,8 +5,13 @@ dataset and enrichments of 5 columns each), in one wide Delta table (deltalake),
 parquet table that DuckDB reads, and in a parquet table for each dataset, which DuckDB joins by
 their cells. Five columns are refreshed: here one enrichment is replaced, in Delta they are merged
 by their cells, and DuckDB rewrites one of its separate tables. Then all columns are read, and
-five of them. Each reader runs once to warm up, then they take turns; the medians count. Results
-go to `benchmarks/results/`.
+five of them. Each reader runs once to warm up, then they take turns; the medians count. At last,
+20 columns of single keys are asked for, by a query each and by one that is prepared. Results go to
+`benchmarks/results/`.
+
+`python -m benchmarks.wide --cliff [10 100 500]` reads all columns of cubes with 100 to 5,000 of
+them, in enrichments of 50, and with so many megabytes a partition; the CPU time a value must not
+grow by more than half.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +43,12 @@ _PARTITIONS = 8
 _WIDTHS = (20, 40, 100)  # enrichments
 _KTK, _DELTA, _DUCKDB = "ktk", "Delta", "DuckDB, one wide table"
 _JOINED = "DuckDB, separate tables"
+_PREPARED = "ktk, prepared"
+_KEYS = 100  # that are asked for
+_CLIFF_COLUMNS = (100, 1_000, 5_000)
+_CLIFF_MEGABYTES = (10, 100, 500)  # of a partition in memory
+_CLIFF_GROUP = 50  # columns of an enrichment there
+_MOST_GROWTH = 1.5
 _MOST_JOINED = 20  # of which a join of all fits into memory and time
 
 
@@ -187,8 +199,65 @@ def _of_width(rows: int, enrichments: int, repeats: int) -> list[dict[str, Any]]
             taken = [(time.perf_counter() - start, cpu_seconds() - cpu)]
             row = _row(enrichments, "refresh 5 columns", who, taken)
             found.append({**row, "written": written, "changed": changed})
+        found += _keys(folder, rows, enrichments)
         shutil.rmtree(folder / "parquet")
     return found
+
+
+def _keys(folder: Path, rows: int, enrichments: int) -> list[dict[str, Any]]:
+    """Seconds for one key of 20 columns of 4 enrichments."""
+    chosen = [enrichments * number // 4 for number in range(4)]
+    names = ["P", "L", *(f"c{e}_{n}" for e in chosen for n in range(_COLUMNS))]
+    cube = Store(str(folder / "cube")).cube("wide")
+    prepared = cube.prepare(names, "L = :key")
+    ways: dict[str, Callable[[int], Any]] = {
+        _KTK: lambda key: cube.query(names, "L = :key", parameters={"key": key}).to_arrow(),
+        _PREPARED: lambda key: prepared(key=key).to_arrow(),
+    }
+    keys = np.random.default_rng(1).integers(0, rows, 2 * _KEYS).tolist()
+    times = defaultdict(list)
+    for turn, key in enumerate(keys):
+        for who, ask in ways.items():
+            took = _measure(partial(ask, key))
+            if turn >= _KEYS:
+                times[who].append(took)
+    question = f"one key, {len(names) - 2} columns"
+    return [_row(enrichments, question, who, taken) for who, taken in times.items()]
+
+
+def _cliff(columns: int, megabytes: int, repeats: int) -> dict[str, Any]:
+    """What reading all columns of a cube takes a value, with so many megabytes a partition."""
+    each = max(megabytes * 1_000_000 // (8 * columns), 1)
+    rows = each * max(2, 100 // megabytes)
+    cells = {"P": pa.array(np.arange(rows) // each), "L": pa.array(np.arange(rows))}
+    random = np.random.default_rng(columns)
+    with tempfile.TemporaryDirectory() as scratch:
+        built = {"seed": pa.table(cells)}
+        for group in range(columns // _CLIFF_GROUP):
+            payload = {f"c{group}_{n}": random.random(rows) for n in range(_CLIFF_GROUP)}
+            built[f"e{group}"] = pa.table({**cells, **payload})
+        store = Store(str(Path(scratch) / "cube"))
+        cube = store.build("wide", built, dimension_columns=["L"], partition_by=["P"])
+        del built
+        query = cube.query()
+        taken = [
+            _measure(lambda: query.to_arrow(engine="local", memory_limit="16GB"))
+            for _ in range(repeats + 1)
+        ]
+    cpu = statistics.median(cpu for _, cpu in taken[1:])
+    return {"columns": columns, "MB": megabytes, "rows": rows, "ns": 1e9 * cpu / (rows * columns)}
+
+
+def _cliffs(sizes: list[int], repeats: int) -> str:
+    about = machine()
+    found = [_cliff(*size, repeats) for size in product(_CLIFF_COLUMNS, sizes)]
+    lines = ["| columns | MB a partition | rows | CPU ns a value |", "|---|---|---|---|"]
+    lines += [f"| {r['columns']} | {r['MB']} | {r['rows']:,} | {r['ns']:.1f} |" for r in found]
+    each = [row["ns"] for row in found]
+    growth = max(each) / min(each)
+    text = f"The CPU time a value grows by {growth:.2f}; at most {_MOST_GROWTH} is wanted."
+    result = {"machine": about, "found": found, "growth": growth}
+    return write_result("wide_cliff", result, "Wide cubes: columns and bytes", [text], lines)
 
 
 def _row(
@@ -211,8 +280,8 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
         if written and row["who"] == _KTK:
             written += f", {row['written'] / row['changed']:.2f} times the changed columns"
         lines.append(
-            f"| {row['enrichments']} | {row['question']} | {row['who']} | {row['seconds']:.2f} "
-            f"| {row['cpu']:.2f} | {written} |"
+            f"| {row['enrichments']} | {row['question']} | {row['who']} | {row['seconds']:.3f} "
+            f"| {row['cpu']:.3f} | {written} |"
         )
     return lines
 
@@ -222,7 +291,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--enrichments", type=int, nargs="*", default=_WIDTHS)
+    parser.add_argument("--cliff", type=int, nargs="*", metavar="MB")
     arguments = parser.parse_args()
+    if arguments.cliff is not None:
+        print(_cliffs(arguments.cliff or [*_CLIFF_MEGABYTES], arguments.repeats))
+        return
     about, found = machine(), list[dict[str, Any]]()
     for enrichments in arguments.enrichments:
         found += _of_width(arguments.rows, enrichments, arguments.repeats)

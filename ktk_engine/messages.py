@@ -169,6 +169,7 @@ PYTHON: Voice = {
     "publish_dataset": "store.cube({name!r}).publish(dataset={dataset!r})",
     "publish_as": "store.relation({name!r}).publish({format!r})",
     "stop_publishing": "store.relation({name!r}).publish(None)",
+    "stop_documents": "store.relation({name!r}).publish(kartothek=False)",
     "compact": "store.relation({name!r}).compact()",
     "compact_dataset": "store.cube({name!r}).compact(dataset={dataset!r})",
     "delete_garbage": "store.cleanup({name!r}, delete=True)",

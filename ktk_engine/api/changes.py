@@ -1,4 +1,4 @@
-"""The rows that differ between two versions, as Python programs see them."""
+"""What changed, as Python programs see it: commits, and the rows that differ between versions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,24 @@ from ktk_engine.describe.difference import (
     find_difference,
 )
 from ktk_engine.describe.find_changed_rows import find_changed_rows, version_text
+from ktk_engine.describe.history import HistoryEntry
 from ktk_engine.local.join_run import MemoryBudget
 from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_cube import LoadedCube
+
+
+class History(list[dict[str, Any]]):
+    """The commits of a cube or table, newest first: a list of dicts, a table in notebooks."""
+
+    def __init__(self, entries: Sequence[HistoryEntry]) -> None:
+        super().__init__(entry.as_dict() for entry in entries)
+        self._entries = entries
+
+    def _repr_html_(self) -> str:
+        """Show what changed in each commit, and who did it."""
+        from ktk_engine.describe.as_html import history_html
+
+        return history_html(self._entries)
 
 
 class Changes(LocalRows):

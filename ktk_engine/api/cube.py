@@ -419,7 +419,7 @@ class Cube(CubeOrTable):
             types: "class" gives the types of the columns' classes, for instance float64 and int64.
                 "stored" gives those of the files, for instance float32, int8 and lists of fixed
                 size. If files differ, it gives the smallest type that holds all values.
-                Dictionaries come as their values. Frames of Spark have the types of classes.
+                Dictionaries come as their values. `to_spark` refuses it.
 
         Raises:
             QueryError: an unknown column, with the nearest known one; a projection that would

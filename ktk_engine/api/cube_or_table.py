@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
-from ktk_engine.api.changes import Changes, changes_between
+from ktk_engine.api.changes import Changes, History, changes_between
 from ktk_engine.api.names_elsewhere import OF_CUBE_OR_TABLE, unknown_attribute
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.api.query import Query
+from ktk_engine.api.prepared import Prepared
+from ktk_engine.api.query import Query, Types
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parameters import bind
-from ktk_engine.describe.history import HistoryEntry, history_of, read_history
+from ktk_engine.describe.history import history_of, read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.formatting import parse_size
 from ktk_engine.log.change.after_commit import after_commit
@@ -30,6 +31,7 @@ from ktk_engine.maintain.publish_documents import publish_documents
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
+from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.progress import Progress, telling
@@ -42,20 +44,6 @@ from ktk_engine.warehouse.actor import python_history
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class History(list[dict[str, Any]]):
-    """The commits of a cube or table, newest first: a list of dicts, a table in notebooks."""
-
-    def __init__(self, entries: Sequence[HistoryEntry]) -> None:
-        super().__init__(entry.as_dict() for entry in entries)
-        self._entries = entries
-
-    def _repr_html_(self) -> str:
-        """Show what changed in each commit, and who did it."""
-        from ktk_engine.describe.as_html import history_html
-
-        return history_html(self._entries)
 
 
 class CubeOrTable(ABC):
@@ -362,6 +350,33 @@ class CubeOrTable(ABC):
         limit: int | None = None,
     ) -> Query:
         """Ask for rows."""
+
+    def prepare(
+        self,
+        columns: Sequence[str] | None,
+        where: str,
+        *,
+        limit: int | None = None,
+        types: Types = "class",
+    ) -> Prepared:
+        """Check a query once, to ask it with many values: `prepare(...)(name=value)` is a `Query`.
+
+        `where` names each value, for instance `flight = :flight`. The rest is as for `query`.
+
+        Raises:
+            KtkError: as for `query`; wrong values are refused by the call.
+
+        Examples:
+            >>> prepared = cube.prepare(["flight"], "dest in (:names)")
+            >>> prepared(names=["LAX", "SFO"]).count(), prepared(names=["BOS"]).count()
+            (3, 0)
+        """
+
+        def at(version: int | str | None, moment: date | str | None) -> Prepared:
+            return self.at(version, moment).prepare(columns, where, limit=limit, types=types)
+
+        question = CubeQuery(columns, where, limit=limit)
+        return Prepared(self._store, self._loaded, question, types, at)
 
     def changes(
         self,

@@ -40,6 +40,13 @@ Types: TypeAlias = Literal["class", "stored"]
 T = TypeVar("T")
 
 
+def check_types(types: Types) -> None:
+    """Refuse types that do not exist with a `QueryError`."""
+    if types not in get_args(Types):
+        known = ", ".join(f'"{name}"' for name in get_args(Types))
+        raise QueryError(f"There are no types {types!r}; known are {known}.")
+
+
 def _asked_again(
     pin: Pinned, question: CubeQuery, types: Types, shard: tuple[int, int] | None
 ) -> Query:
@@ -64,17 +71,16 @@ class Query:
         question: CubeQuery,
         types: Types = "class",
         shard: tuple[int, int] | None = None,
+        plan: Plan | None = None,
     ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
         self._shard = shard
         self._types = types
-        if types not in get_args(Types):
-            known = ", ".join(f'"{name}"' for name in get_args(Types))
-            raise QueryError(f"There are no types {types!r}; known are {known}.")
+        check_types(types)
         with loaded.state.reading():
-            self.plan = loaded.answer(question)
+            self.plan = loaded.answer(question) if plan is None else plan
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the question and its version, by which another process opens the store itself."""
@@ -144,7 +150,12 @@ class Query:
 
         Raises:
             SessionError: Spark or Java is missing, or Java is too old.
+            QueryError: the query has `types="stored"`.
         """
+        self._check_frame_types()
+        return self._frame(session)
+
+    def _frame(self, session: SparkSession | None) -> DataFrame:
         from ktk_engine.spark.read.plan_frame import plan_frame
 
         scanner = self._scanner(session)
@@ -166,12 +177,13 @@ class Query:
             The group's values by column, and its rows, not computed yet.
 
         Raises:
-            QueryError: the query has no `partition_by`.
+            QueryError: the query has no `partition_by`, or has `types="stored"`.
         """
         from ktk_engine.local.answer import plan_schema
         from ktk_engine.spark.read.collect import find_groups
         from ktk_engine.spark.read.plan_frame import plan_frame
 
+        self._check_frame_types()
         self._check_groups()
         assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
         scanner = self._scanner(session)
@@ -233,11 +245,7 @@ class Query:
     ) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow types, so integers stay integers.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: pandas is not installed.
@@ -259,11 +267,7 @@ class Query:
     ) -> pl.DataFrame:
         """Collect the rows as `to_arrow` does, for Polars.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: Polars is not installed.
@@ -288,10 +292,7 @@ class Query:
 
         Args:
             connection: DuckDB's connection that the relation belongs to; None means its default.
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
-            progress: as for `to_arrow`.
+                The other arguments are those of `to_arrow`.
 
         Raises:
             ConfigurationError: DuckDB is not installed.
@@ -314,10 +315,7 @@ class Query:
 
         In this process only a few pieces are in memory at a time; Spark collects all rows first.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Yields:
             Batches of one schema; none for an answer without rows.
@@ -352,10 +350,7 @@ class Query:
     ) -> int:
         """Count the rows; only the columns that decide about them are read.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Examples:
             >>> cube.query(where="gust > 20").count()
@@ -368,7 +363,7 @@ class Query:
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
-            frame = self.to_spark(session)
+            frame = self._frame(session)
             with spark_job():
                 return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
@@ -414,10 +409,7 @@ class Query:
     ) -> Iterator[tuple[Values, pa.Table]]:
         """Yield an Arrow table for each group of `partition_by`; all groups must fit into memory.
 
-        Args:
-            session: as for `to_arrow`.
-            engine: as for `to_arrow`.
-            memory_limit: as for `to_arrow`.
+        Arguments are those of `to_arrow`.
 
         Yields:
             The group's values by column, sorted with null last, and its rows as `to_arrow` has
@@ -493,6 +485,13 @@ class Query:
         if self._shard:
             raise QueryError("A shard is read in this process: leave out session and engine.")
         return self._store._scanner(session)
+
+    def _check_frame_types(self) -> None:
+        if self._types != "class":
+            raise QueryError(
+                f"A Spark DataFrame has the types of classes, and the query asks for "
+                f"types={self._types!r}. Leave that out, or take the rows by `to_arrow`."
+            )
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:

@@ -15,6 +15,7 @@ COMMAND: Voice = {
     "publish_dataset": "ktk publish {name} --dataset {dataset}",
     "publish_as": "ktk publish {name} --{format}",
     "stop_publishing": "ktk publish {name} --stop",
+    "stop_documents": "ktk publish {name} --kartothek --stop",
     "compact": "ktk compact {name}",
     "compact_dataset": "ktk compact {name} --dataset {dataset}",
     "delete_garbage": "ktk cleanup {name} --delete",

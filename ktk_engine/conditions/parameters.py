@@ -7,7 +7,7 @@ a condition means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ class BoundText:
 
     sql: str
     values: Mapping[str, object]
+    # The text, if it is parsed already.
+    root: exp.Expression | None = field(default=None, compare=False, repr=False)
 
 
 def bind(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -127,11 +127,32 @@ def parse_condition(
     `UNKNOWN_ZONE` refuses timestamps without a zone on columns with one. Parameters, `:name`, have
     their values from a `BoundText`. Raises a `ConditionError` for anything else.
     """
-    check_characters(sql.sql if isinstance(sql, BoundText) else sql, "The condition")
-    try:
+    text = sql.sql if isinstance(sql, BoundText) else sql
+    with _explaining_backticks(text, schema):
         return _parse_condition(sql, schema, qualifier, dialect)
+
+
+def parse_unbound(sql: str, schema: pa.Schema) -> tuple[BoundText, list[str]]:
+    """Parse a condition whose parameters get their values later, and find the columns it names.
+
+    Raises a `ConditionError` for a text that is not a condition, or names an unknown column.
+    """
+    with _explaining_backticks(sql, schema):
+        root, scope = (
+            _parse(sql),
+            _Scope({field.name: field.type for field in schema}, None, DEFAULT),
+        )
+        names = {_column(node, scope) for node in root.find_all(exp.Column)}
+        names.update(_reserved(sql, schema.names))  # for errors
+        return BoundText(sql, {}, root), [name for name in schema.names if name in names]
+
+
+@contextmanager
+def _explaining_backticks(text: str, schema: pa.Schema) -> Iterator[None]:
+    check_characters(text, "The condition")
+    try:
+        yield
     except ConditionError as error:
-        text = sql.sql if isinstance(sql, BoundText) else sql
         if words := ", ".join(f"`{word}`" for word in _reserved(text, schema.names)):
             raise error.with_message(
                 f"{error.message.rstrip('.')}. In a condition, this column needs backticks: {words}"
@@ -158,7 +179,7 @@ def _parse_condition(
 ) -> Condition:
     scope = _Scope({field.name: field.type for field in schema}, qualifier, dialect)
     if isinstance(sql, BoundText):
-        root = _parse(sql.sql)
+        root = _parse(sql.sql) if sql.root is None else sql.root
         check_parameters(root, sql)
         return _condition(root, replace(scope, parameters=sql.values))
     check_readable(sql, dialect)

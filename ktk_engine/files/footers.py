@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +37,10 @@ _ANNOTATIONS = frozenset(
 )
 _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
 _MOST_VERIFIED = 200_000  # keys
+_LARGEST_OPENED = 64 * 1024 * 1024
+_PARSED = 8  # bytes in memory for each byte of a footer
+
+OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Footer:
 
 def _new_footers() -> ReadCache[str, Footer]:
     return ReadCache(_LARGEST, lambda footer: 1 + len(footer.bounds))
+
+
+def _opened_footers() -> ReadCache[tuple[str, FileDigest], OpenedFooter]:
+    return ReadCache(_LARGEST_OPENED, lambda footer: _PARSED * int(footer[0].serialized_size))
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,18 @@ class FooterCache:
 
     verified: VerifiedTails = field(default_factory=VerifiedTails)
     _footers: ReadCache[str, Footer] = field(default_factory=_new_footers)
+    _opened: ReadCache[tuple[str, FileDigest], OpenedFooter] = field(
+        default_factory=_opened_footers
+    )
+
+    def opened(self, store: ObjectStore, key: str, digest: FileDigest | None) -> OpenedFooter:
+        """The verified footer of a data file and the physical types of its columns.
+
+        It is kept if a digest tells that the file is the same. Raises as `read_footer` does.
+        """
+        if digest is None:
+            return read_footer(store, key)[:2]
+        return self._opened.get((key, digest), lambda: read_footer(store, key, digest)[:2])
 
     def read(
         self,

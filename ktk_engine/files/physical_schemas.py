@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -34,6 +34,19 @@ def physical_schemas(
             schemas.append(footer.schema)
         numbers.append(distinct[text])
     return schemas, pa.array(numbers, pa.int32())
+
+
+def unstored_columns(
+    snapshot: Snapshot, schemas: Sequence[pa.Schema], at: pa.Array | pa.ChunkedArray
+) -> list[str]:
+    """The columns that some files lack, and readers of this library see as null.
+
+    `at` has the number of each file's schema.
+    """
+    partitions, used = set(snapshot.partition_keys), pc.unique(at).drop_null().to_pylist()
+    there = [set(schemas[place].names) for place in used]
+    names = [name for name in snapshot.schema.names if name not in partitions]
+    return [name for name in names if not all(name in own for own in there)]
 
 
 def kept_types(snapshot: Snapshot, gone: pa.Table | None, new: pa.Schema) -> dict[str, pa.DataType]:

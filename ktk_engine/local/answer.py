@@ -31,6 +31,7 @@ from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import plain_type
 
+_FEW_BYTES = 4 * 1024 * 1024  # are read before further threads have started
 _TASKS_OF_SHARD = 4  # so that shards have about as many rows each
 
 
@@ -168,7 +169,8 @@ class LocalEngine:
     def _run(
         self, found: Sequence[Task], limit: int, ordered: bool = True
     ) -> Iterator[list[pa.RecordBatch]]:
-        run = JoinRun(self.store, limit, use_threads=len(found) < self.threads)
+        few = not self.store.is_remote and sum(task.bytes for task in found) <= _FEW_BYTES
+        run = JoinRun(self.store, limit, len(found) < self.threads and not few, self.footers)
         total, done = sum(task.rows for task in found), 0
 
         def tell(rows: int) -> None:

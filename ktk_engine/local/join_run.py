@@ -9,13 +9,12 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.footers import FooterCache, OpenedFooter
 from ktk_engine.formatting import size
 from ktk_engine.local.task import TaskFile
 from ktk_engine.messages import Message, Remedy
@@ -27,7 +26,6 @@ _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 _MOST_FOOTERS = 2_000
 
-OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
 _SHARE = 4
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -48,6 +46,7 @@ class JoinRun:
     limit: int  # bytes of memory per task
     # whether a task may use several threads to decode columns and read datasets
     use_threads: bool = False
+    footers: FooterCache = field(default_factory=FooterCache)  # kept for later runs
     cancelled: threading.Event = field(default_factory=threading.Event)  # set to end the tasks
     _footers: ReadCache[str, OpenedFooter] = field(default_factory=_footers)
     _shared: ReadCache[str, Any] = field(default_factory=_shared)
@@ -60,7 +59,7 @@ class JoinRun:
     def footer(self, file: TaskFile) -> OpenedFooter:
         """Give a file's verified footer and physical types; read once per run."""
         return self._footers.get(
-            file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
+            file.key, lambda: self.footers.opened(self.store, file.key, file.digest)
         )
 
     def side_by_side(

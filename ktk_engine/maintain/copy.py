@@ -27,14 +27,13 @@ from ktk_engine.files.index_runs import new_segment_key
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import DbtNode, builder_of
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.maintain.change_datasets import ChangeResult
+from ktk_engine.maintain.change_datasets import ChangeResult, check_brought
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
@@ -132,7 +131,7 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
         )
     copies = {new: source.snapshot(old) for old, new in plan.datasets.items()}
     others = target.snapshots_except(plan.replaced)
-    check_scope({**others, **copies})
+    check_brought({**others, **copies})
 
 
 def run_copy(
@@ -149,7 +148,10 @@ def run_copy(
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
     said = history or {}
-    with source.reading(), ScopeTransaction(target, operation, said, check_scope, None) as changing:
+    with (
+        source.reading(),
+        ScopeTransaction(target, operation, said, check_brought, None) as changing,
+    ):
         changing.announce(*plan.datasets.values())
         done_files = count()
 

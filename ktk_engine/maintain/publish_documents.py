@@ -9,6 +9,7 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
+from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
@@ -29,7 +30,8 @@ def publish_documents(
     names. Columns that were added meanwhile to a cube are null without a file, which Kartothek
     cannot read: datasets that have some are written first, in the same commit. Returns a warning,
     empty if all is as it should be. Raises a `DatasetNotFoundError`, a `PublishError` (no seed
-    dataset yet, or a staged run), or a `ForeignWriterError`.
+    dataset yet, or a staged run), a `ForeignWriterError`, or a `CommitConflictError` if a dataset
+    came or got other columns meanwhile.
     """
     if store.is_staged:
         raise PublishError(
@@ -63,6 +65,7 @@ def publish_documents(
     operation = f"{reason}: {name}"
     with ScopeTransaction(state, operation, history or {}, unchecked, publish) as changing:
         if wanted and state.scope.cube:
+            changing.chose(any_dataset)  # none gets a column that its files lack meanwhile
             staging, cache = Staging(changing, []), MetadataCache()
             for uuid in snapshots:
                 write_missing_columns(staging, uuid, cache)

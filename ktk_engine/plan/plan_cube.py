@@ -6,14 +6,14 @@ restriction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
+from ktk_engine.conditions.condition import Condition, conjunction, conjuncts, null_rejecting
 from ktk_engine.cube.consistency import check_readable
 from ktk_engine.cube.discovery import discover_cube, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
@@ -47,6 +47,12 @@ class LoadedCube:
         """Columns of the virtual table, in order."""
         return cube_schema(self.specification, self.snapshots)
 
+    @cached_property
+    def payload(self) -> dict[str, frozenset[str]]:
+        """The columns of each dataset that it shares with no other."""
+        shared = self.specification.shared_columns
+        return {n: frozenset(visible_columns(s)) - shared for n, s in self.snapshots.items()}
+
     def plan(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None
     ) -> Plan:
@@ -56,6 +62,11 @@ class LoadedCube:
     def answer(self, query: CubeQuery) -> Plan:
         """Plan a query of this version; see `CubeQuery` and `resolve_query`."""
         return self.plan_resolved(self.resolved(query))
+
+    def prepared(self, query: CubeQuery) -> Callable[[Condition], Plan]:
+        """Check a query, which is planned later with other conditions on the same columns."""
+        whole = self.resolved(query)
+        return lambda where: self.plan_resolved(replace(whole, conjuncts=conjuncts(where)))
 
     def resolved(self, query: CubeQuery) -> ResolvedQuery:
         """Check a query against this version."""
@@ -125,8 +136,7 @@ def _join(cube: LoadedCube, name: str, query: ResolvedQuery) -> Join | None:
     """
     if name == cube.specification.seed_dataset:
         return "seed"
-    columns = frozenset(visible_columns(cube.snapshots[name]))
-    payload = columns - cube.specification.shared_columns
+    payload = cube.payload[name]
     if not payload & query.needed:
         return None
     grouped = bool(payload.intersection(query.partition_by))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -48,14 +48,22 @@ class LoadedTable:
 
         Raises a `QueryError` or a `ConditionError`, as `resolve_query` does.
         """
+        where = row_condition(f"Table {self.snapshot.uuid}", query.where, self.schema)
+        return self.prepared(query)(where)
+
+    def prepared(self, query: CubeQuery) -> Callable[[Condition], Plan]:
+        """Check all of a query but its condition, with which it is planned later."""
         name = self.snapshot.uuid
         if query.dimension_columns or query.partition_by or query.payload_columns:
             raise QueryError(f"{name} is a table: only cubes have dimensions and groups.")
         asked = self.schema.names if query.columns is None else query.columns
         names = listed_names(f"table {name}", "columns", asked, self.schema.names)
         check_known(f"Table {name}", names, self.schema.names, self.snapshot.left_out)
-        condition = row_condition(f"Table {name}", query.where, self.schema)
-        conditions = conjuncts(condition)
-        store, version = self.state.store, self.state.version
-        plan = plan_rows(store, self.snapshot, version, names, conditions, self.cache)
-        return replace(plan, limit=checked_limit(query.limit))
+        limit = checked_limit(query.limit)
+
+        def plan(where: Condition) -> Plan:
+            store, version = self.state.store, self.state.version
+            found = plan_rows(store, self.snapshot, version, names, conjuncts(where), self.cache)
+            return replace(found, limit=limit)
+
+        return plan

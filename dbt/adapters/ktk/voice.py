@@ -22,6 +22,7 @@ DBT: Voice = {
     "publish_dataset": _operation("publish", name="{name}", dataset="{dataset}"),
     "publish_as": _operation("publish", name="{name}", **{"{format}": "true"}),
     "stop_publishing": _operation("publish", name="{name}", stop="true"),
+    "stop_documents": _operation("publish", name="{name}", kartothek="true", stop="true"),
     "compact": _operation("compact", cube="{name}"),
     "compact_dataset": _operation("compact", cube="{name}", dataset="{dataset}"),
     "delete_garbage": _operation("cleanup", name="{name}", delete="true"),

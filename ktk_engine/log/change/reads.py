@@ -61,13 +61,13 @@ def any_dataset(snapshot: Snapshot) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice among all datasets of a scope by their columns."""
+    """A choice among all datasets of a scope by their columns, or by documents for Kartothek."""
 
     state: State  # the scope
     fits: Callable[[Snapshot], bool]
 
     def changed(self, now: State) -> Collection[str]:
-        """Datasets that fit and were not there yet, or that got other columns."""
+        """Datasets that fit and were not there yet, or got other columns, or documents."""
         return [uuid for uuid in now.datasets if self._is_other(now, uuid)]
 
     def _is_other(self, now: State, uuid: str) -> bool:
@@ -78,11 +78,15 @@ class Choice:
             new = now.snapshot(uuid)
             if before is not None:
                 old = self.state.snapshot(uuid)
-                if (old.schema, old.partition_keys) == (new.schema, new.partition_keys):
+                if _layout(old) == _layout(new):
                     return False
         except KtkError:
             return True
         return self.fits(new)
+
+
+def _layout(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.schema, snapshot.partition_keys, snapshot.has_documents
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from ktk_engine.catalog.catalog import Catalog, relation_name
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
-from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import DbtNode, builder_at
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets, check_brought
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -76,7 +75,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
     _check_name(state, uuid, entry)
     if state.scope.cube:
-        check_scope({**state.snapshots(), uuid: snapshot})
+        check_brought({**state.snapshots(), uuid: snapshot})
     builder = builder_at(entry)
     return Undrop(state, uuid, version, entry, snapshot, builder)
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.files.physical_schemas import physical_schemas
+from ktk_engine.files.physical_schemas import physical_schemas, unstored_columns
 from ktk_engine.format.comments import Comments, comments_of, with_comments
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
@@ -53,6 +53,8 @@ def alter_columns(
         change = _Altered(base, changes, write.committed)
         role = role_of(state.scope, base)
         staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
+        if changes.add and state.scope.cube:
+            staging.transaction.chose(_publishes_documents)
         return True
     _rewrite(staging, base, changes, cache)
     return True
@@ -65,8 +67,7 @@ def write_missing_columns(staging: Staging, uuid: str, cache: MetadataCache) -> 
     """
     base = staging.state.snapshot(uuid)
     schemas, at = physical_schemas(staging.state.store, cache.footers, base, base.files)
-    stored = {name for name in base.schema.names if name not in base.partition_keys}
-    if any(stored.difference(schemas[place].names) for place in pc.unique(at).to_pylist()):
+    if unstored_columns(base, schemas, at):
         _rewrite(staging, base, ColumnChanges(), cache)
 
 
@@ -85,6 +86,10 @@ def _is_read_as_it_is(
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     stored = {Identifier(name) for schema in used for name in schema.names}
     return not any(Identifier(name) in stored for name in changes.add)
+
+
+def _publishes_documents(snapshot: Snapshot) -> bool:
+    return snapshot.is_seed and snapshot.has_documents
 
 
 def _target(base: Snapshot, changes: ColumnChanges) -> WriteRequest:

@@ -7,6 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
+from ktk_engine.errors import CommitConflictError, ConsistencyError
+from tests.support.changes import undrop
+from tests.support.interleaving import Run, Schedule, SteppingStore, bounded
 
 CELLS = {"P": [1, 1, 2, 2], "L": [1, 2, 3, 4]}
 
@@ -92,3 +95,87 @@ def test_where_documents_are_published_it_is_written(cube, tmp_path):
     cube = cube.alter("e", add={"z": "bigint"})
     assert len(data_files(tmp_path)) == len(before) + 2
     assert [row["z"] for row in rows(cube)] == [None] * 4
+
+
+def lacking(cube):
+    """The columns that a file lacks, of a cube with documents for Kartothek."""
+    found = set()
+    for snapshot in cube.at()._loaded.snapshots.values():
+        stored = {name for name in snapshot.schema.names if name not in snapshot.partition_keys}
+        for place in snapshot.file_column("physical").to_pylist():
+            found |= stored.difference(snapshot.physical_schemas[place].names)
+        assert snapshot.has_documents or not snapshot.is_seed
+    return found
+
+
+def interleaved(schedule, earlier):
+    """A column is added while documents are turned on; gives the run, and what was refused.
+
+    The files lack the columns `earlier` already, so that they are written again.
+    """
+    built = SteppingStore()
+    cube = Store.of(built).build(
+        "k",
+        {"s": pa.table(CELLS), "e": pa.table({**CELLS, "v": [0.5, 1.5, 2.5, 3.5]})},
+        seed="s",
+        dimension_columns=["L"],
+        partition_by=["P"],
+    )
+    cube = cube.publish(kartothek=False)
+    if earlier:
+        cube.alter("e", add=dict.fromkeys(earlier, "double"))
+    run = Run(built.objects, schedule)
+    changes = (
+        lambda store: Store.of(store).cube("k").alter("e", add={"y": "double"}),
+        lambda store: Store.of(store).cube("k").publish(kartothek=True),
+    )
+    refused = run.all(changes)
+    return run, refused, Store.of(built).cube("k")
+
+
+@pytest.mark.parametrize("earlier", [[], ["x"]])
+def test_a_column_that_is_added_while_documents_are_turned_on(earlier):
+    steps = interleaved(Schedule(), earlier)[0].step
+    conflicts = 0
+    for schedule in list(bounded(steps, 2, 1))[::7]:
+        _, refused, cube = interleaved(schedule, earlier)
+        assert all(type(error) in (type(None), CommitConflictError) for error in refused), schedule
+        conflicts += refused[1] is not None
+        cube = cube if refused[1] is None else cube.publish(kartothek=True)
+        assert not lacking(cube), schedule
+        assert cube.schema.names[3:] == [*earlier, "y"], schedule
+    assert conflicts < steps / 7
+
+
+WAYS_BACK = {
+    "restore": lambda cube, store: cube.restore("lacking"),
+    "undrop": lambda cube, store: undrop(store._store, "k", "e"),
+    "copy": lambda cube, store: cube.at("lacking").copy_to(
+        Store(store.url + "-other"), "o", datasets=["e"], overwrite=True
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_BACK)
+def test_what_comes_back_without_a_file_is_refused_where_documents_are_on(cube, tmp_path, way):
+    cube.tag("lacking")
+    store = Store(tmp_path)
+    if way == "undrop":
+        cube = cube.drop("e")
+    if way == "copy":
+        other = cube.copy_to(Store(store.url + "-other"), "o")
+        target = other.publish(kartothek=True)
+    cube = cube.publish(kartothek=True)
+    with pytest.raises(
+        ConsistencyError, match=r"files of it lack: `[xy]`.*kartothek=False"
+    ) as error:
+        WAYS_BACK[way](cube, store)
+    assert "Nothing was" in str(error.value)
+    if way == "copy":
+        assert not lacking(target)
+        return
+    assert not lacking(cube)
+    WAYS_BACK[way](cube.at().publish(kartothek=False), store)
+    cube = cube.at().publish(kartothek=True)
+    assert not lacking(cube)
+    assert {row["x"] for row in rows(cube)} == {None}

@@ -15,13 +15,18 @@ from ktk_engine import Store
 from ktk_engine.api.as_of import AsOf
 from ktk_engine.api.cube import Cube
 from ktk_engine.api.cube_or_table import CubeOrTable
+from ktk_engine.api.prepared import Prepared
 from ktk_engine.api.query import Query
 from ktk_engine.api.table import Table
 
+FACES = (
+    *(Store, CubeOrTable, Cube, Table, Query, Prepared, AsOf),
+    *(ktk_engine.duckdb, ktk_engine.polars),
+)
 FINDER = doctest.DocTestFinder(recurse=True)
 FOUND = [
     example
-    for face in (Store, CubeOrTable, Cube, Table, Query, AsOf, ktk_engine.duckdb, ktk_engine.polars)
+    for face in FACES
     for example in FINDER.find(face, face.__name__, globs={})
     if example.examples
 ]

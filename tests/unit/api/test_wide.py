@@ -195,3 +195,10 @@ def test_stored_types_of_a_table_and_of_limits_and_groups(tmp_path):
     assert [rows.schema.types for _, rows in groups] == [[pa.float32(), pa.int64()]] * 2
     with pytest.raises(QueryError, match="no types 'files'"):
         cube.query(types="files")
+
+
+def test_spark_frames_refuse_stored_types(tmp_path):
+    query = of_small_types(tmp_path).query(["f"], partition_by=["P"], types="stored")
+    for ask in (query.to_spark, lambda: next(query.iter_spark_groups())):
+        with pytest.raises(QueryError, match=r"types='stored'. Leave that out, or .* `to_arrow`"):
+            ask()
