@@ -474,9 +474,8 @@ class CubeOrTable(ABC):
     def last_changes(self) -> list[dict[str, Any]]:
         """What the commit of this version did: a dict for each dataset, as in `history`.
 
-        `rows` is how many are stored since then, `rows_delta` how many more than before. A row
-        that a later one of the same cell replaces counts until `compact`. `changes` gives the
-        rows themselves.
+        `rows` are stored since then, `rows_delta` more than before. A row that a later one of the
+        same cell replaces counts until `compact`. `changes` gives the rows themselves.
 
         Examples:
             >>> [(change["dataset"], change["rows_delta"]) for change in cube.last_changes]

@@ -138,10 +138,8 @@ def parse_unbound(sql: str, schema: pa.Schema) -> tuple[BoundText, list[str]]:
     Raises a `ConditionError` for a text that is not a condition, or names an unknown column.
     """
     with _explaining_backticks(sql, schema):
-        root, scope = (
-            _parse(sql),
-            _Scope({field.name: field.type for field in schema}, None, DEFAULT),
-        )
+        scope = _Scope({field.name: field.type for field in schema}, None, DEFAULT)
+        root = _parse(sql)
         names = {_column(node, scope) for node in root.find_all(exp.Column)}
         names.update(_reserved(sql, schema.names))  # for errors
         return BoundText(sql, {}, root), [name for name in schema.names if name in names]
