@@ -98,7 +98,7 @@ def read_events(
     times, kind = _column(what, rows, time), _kind(schema.field(time).type)
     if kind is None:
         raise QueryError(
-            f"{what}: column `{time}` is {schema.field(time).type}, which is no time. Build the "
+            f"{what}: column `{time}` is {schema.field(time).type}, and has no time. Build the "
             f"cube with one of {', '.join(_KINDS)}."
         )
     if not (pat.is_null(unwrap(times.type)) or _kind(times.type) == kind):

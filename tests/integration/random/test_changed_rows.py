@@ -204,8 +204,8 @@ class CubeHistory(History):
             return
         both = [f.name for f in after.schema if f in list(before.schema) and f.name not in key]
         name, said = self.chance.choice(both), self.chance.choice(both)
-        wheres = [self.chance.choice(WHERE), f"{said} is null", f"{said} is not null"]
-        where, columns = self.chance.choice(wheres), [*key, name]
+        conditions = [self.chance.choice(WHERE), f"{said} is null", f"{said} is not null"]
+        where, columns = self.chance.choice(conditions), [*key, name]
         narrowed = after.changes(before, columns=[name], where=where).to_arrow()
         one, other = (item.query(columns, where).to_arrow() for item in (before, after))
         assert found(narrowed, key) == model(one, other, key)
