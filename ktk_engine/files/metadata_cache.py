@@ -93,7 +93,7 @@ class IndexCache:
 class MetadataCache:
     """Metadata of one store's files, kept as long as its owner."""
 
-    footers: FooterCache = field(default_factory=FooterCache)  # of other writers' data files
+    footers: FooterCache = field(default_factory=FooterCache)  # of data files
     indices: IndexCache = field(default_factory=IndexCache)
 
 
