@@ -22,8 +22,8 @@ class Prepared:
     """A query whose condition has parameters: call it with their values.
 
     Make one with `prepare` of a cube or table. It stays at the version of that one; `at` moves it.
-    Threads may share it. Its text is parsed once, and the store keeps the footers and the parts of
-    indexes that were read, up to a number of bytes.
+    Threads may share it. Its text is parsed once, and the store keeps parsed footers and the parts
+    of indexes that were read, up to a number of bytes.
     """
 
     def __init__(

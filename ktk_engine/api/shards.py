@@ -61,10 +61,10 @@ def pinned(loaded: LoadedCube | LoadedTable) -> Pinned:
             "secrets or rows that belong in no pickle. Leave keys to the environment, where both "
             "processes find them, or open the store in the other process."
         )
-    if not state.version:
+    if not state.version or any(item.foreign for item in state.datasets.values()):
         raise TypeError(
             f"What is read from {state.store.url} cannot be pickled: another program wrote "
-            f"{state.scope.name}, which has no version yet. Open it in the other process."
+            f"{state.scope.name}, which has no version for that yet. Open it in the other process."
         )
     specification, datasets = None, tuple[str, ...]()
     if isinstance(loaded, LoadedCube):

@@ -98,10 +98,9 @@ def find_place(text: str, store_url: str | None, quiet: bool) -> tuple[ObjectSto
     """Find the store and the name that `nyc`, `prod.nyc` or `/data/prod.nyc` says."""
     place, _, name = text.rpartition(".")
     if "/" in name:
-        folder, _, last = text.rstrip("/").rpartition("/")
         raise ConfigurationError(
-            f"{text} is a path. A cube or table of a store is written with a dot before its name: "
-            f"{folder}.{last}"
+            f"{text} is a path. A cube or table of a store is written as the path of the store, a "
+            "dot and its name, for instance ./warehouse/analytics.nyc."
         )
     if not place:
         return find_store(store_url, quiet=quiet), name

@@ -85,6 +85,8 @@ def find_changed_rows(
 
 def version_text(version: int, is_changed: bool) -> str:
     """A version, and whether another program has changed it since."""
+    if not version:
+        return "of another program"
     return f"{version}, changed by another program" if is_changed else str(version)
 
 

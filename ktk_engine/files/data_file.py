@@ -23,16 +23,18 @@ def read_footer(
 
     Raises a `FormatError` if the file is damaged, and an `ObjectNotFoundError` if it is missing.
     """
+    if digest is not None:
+        return *parse_footer(store, key, read_tail(store, key, digest)), digest.size
+    with named_damage(store, key), store.open_read(key) as source:
+        metadata = pq.read_metadata(source)
+        return metadata, metadata.schema.to_arrow_schema(), source.size()
+
+
+def parse_footer(store: ObjectStore, key: str, tail: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Parse a footer that was verified: a damaged one can end the process within Arrow."""
     with named_damage(store, key):
-        # A damaged footer can end the process within Arrow, so it is verified before it is parsed.
-        if digest is not None:
-            size = digest.size
-            metadata = pq.read_metadata(pa.BufferReader(read_tail(store, key, digest)))
-        else:
-            with store.open_read(key) as source:
-                size = source.size()
-                metadata = pq.read_metadata(source)
-        return metadata, metadata.schema.to_arrow_schema(), size
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+        return metadata, metadata.schema.to_arrow_schema()
 
 
 def read_data_file(

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
-from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.data_file import parse_footer, read_footer
 from ktk_engine.format.file_digest import FileDigest, damaged, missing, read_tail
 from ktk_engine.format.parquet import bounds_of, typed_bounds
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
@@ -38,7 +38,7 @@ _ANNOTATIONS = frozenset(
 _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
 _MOST_VERIFIED = 200_000  # keys
 _LARGEST_OPENED = 64 * 1024 * 1024
-_PARSED = 8  # bytes in memory for each byte of a footer
+_PARSED = 14  # bytes in memory for each byte of a footer
 
 OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
 
@@ -110,11 +110,13 @@ class FooterCache:
     def opened(self, store: ObjectStore, key: str, digest: FileDigest | None) -> OpenedFooter:
         """The verified footer of a data file and the physical types of its columns.
 
-        It is kept if a digest tells that the file is the same. Raises as `read_footer` does.
+        It is read and verified each time, but parsed only once if there is a digest. Raises as
+        `read_footer` does.
         """
         if digest is None:
             return read_footer(store, key)[:2]
-        return self._opened.get((key, digest), lambda: read_footer(store, key, digest)[:2])
+        tail = read_tail(store, key, digest)
+        return self._opened.get((key, digest), lambda: parse_footer(store, key, tail))
 
     def read(
         self,

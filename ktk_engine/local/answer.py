@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
-from ktk_engine.files.physical_schemas import stored_schema
+from ktk_engine.files.physical_schemas import stored_schema, widest_types
 from ktk_engine.local.join_run import (
     JoinRun,
     MemoryBudget,
@@ -205,9 +205,18 @@ def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
 
 
 def stored_types(store: ObjectStore, footers: FooterCache, plan: Plan) -> dict[str, pa.DataType]:
-    """The type of each column in the files of a plan: the smallest that holds all values."""
+    """The type of each column in the files of a plan's datasets: the smallest for all values.
+
+    It does not depend on which of the files are read, if the snapshot knows their types.
+    """
     types: dict[str, pa.DataType] = {}
     for item in plan.datasets:
-        for found in stored_schema(store, footers, item.snapshot, item.files):
-            types.setdefault(found.name, plain_type(found.type))
+        known = item.snapshot.physical_schemas
+        if item.snapshot.file_column("physical").null_count:
+            of_read = stored_schema(store, footers, item.snapshot, item.files)
+            found = dict(zip(of_read.names, of_read.types, strict=True))
+        else:
+            found = widest_types(item.snapshot, range(len(known)))
+        for own in item.snapshot.schema:
+            types.setdefault(own.name, plain_type(found.get(own.name, own.type)))
     return types

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.cube.dataset_uuid import split_uuid
-from ktk_engine.errors import ConsistencyError
+from ktk_engine.errors import ConsistencyError, VersionGoneError
 from ktk_engine.files.physical_schemas import unstored_columns
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
@@ -36,27 +36,51 @@ class ChangeResult:
         return cls(scope.name, names, committed.entry.version, committed.warning)
 
 
-def check_brought(snapshots: Mapping[str, Snapshot]) -> None:
-    """Check a scope that gets datasets of other versions or cubes; see `check_scope`.
+def check_brought(
+    target: State, brought: Collection[str], origin: Callable[[], State], *, is_here: bool = True
+) -> Callable[[Mapping[str, Snapshot]], None]:
+    """Give the check of a scope that gets datasets, by uuid, of another version or cube.
 
-    A dataset from where no documents were published may have columns that its files lack. Where
-    documents are published, that is a `ConsistencyError`: Kartothek asks each file for each column.
+    It is `check_scope`, and refuses with a `ConsistencyError` what Kartothek could not read: where
+    `origin` publishes no documents, datasets may have columns that their files lack, and where
+    documents are published, Kartothek asks each file for each column. `is_here` tells that the
+    scope is in the store of who asks, where a remedy works.
     """
-    check_scope(snapshots)
-    if not any(item.is_seed and item.has_documents for item in snapshots.values()):
-        return
-    for uuid, item in snapshots.items():
-        if names := unstored_columns(item, item.physical_schemas, item.file_column("physical")):
+
+    def check(snapshots: Mapping[str, Snapshot]) -> None:
+        check_scope(snapshots)
+        if not _have_documents(snapshots):
+            return
+        for uuid in brought:
+            item = snapshots[uuid]
+            names = unstored_columns(item, item.physical_schemas, item.file_column("physical"))
+            if not names or _had_documents(origin):
+                continue
+            cube = split_uuid(uuid)[0]
+            off = Remedy.on("stop_documents", cube) if is_here else "`publish` with `kartothek` off"
             raise ConsistencyError(
                 Message(
                     f"Dataset {uuid} has columns that files of it lack: "
-                    f"{', '.join(f'`{name}`' for name in names)}. The cube publishes documents "
-                    "for Kartothek, which cannot read such a dataset. Nothing was committed. "
-                    "Stop the documents first: ",
-                    Remedy.on("stop_documents", split_uuid(uuid)[0]),
+                    f"{', '.join(f'`{name}`' for name in names)}. {target.scope} of "
+                    f"{target.store.url} publishes documents for Kartothek, which cannot read such "
+                    "a dataset. Nothing was committed. Stop the documents of that cube first: ",
+                    off,
                     ". Once they are published again, the missing columns are written.",
                 )
             )
+
+    return check
+
+
+def _had_documents(origin: Callable[[], State]) -> bool:
+    try:
+        return _have_documents(origin().snapshots())
+    except VersionGoneError:
+        return False  # it cannot be told
+
+
+def _have_documents(snapshots: Mapping[str, Snapshot]) -> bool:
+    return any(item.is_seed and item.has_documents for item in snapshots.values())
 
 
 def change_datasets(
@@ -65,17 +89,17 @@ def change_datasets(
     changes: tuple[DatasetChange, ...],
     history: Mapping[str, str] | None = None,
     *,
-    checked: bool = True,
+    check: Callable[[Mapping[str, Snapshot]], None] = check_scope,
     reads: Reads = NOTHING_READ,
 ) -> ChangeResult:
-    """Commit a change that needs no new data files of its own; the cube is checked as it will be.
+    """Commit a change that needs no new data files of its own; `check` sees the cube as it will be.
 
     `operation` is a verb with the datasets' names. Without changes the log only records another
     program's change, unchecked. Raises a `ConsistencyError` if the cube's datasets would not fit
     together, and a `CommitConflictError` if another run changed one meanwhile.
     """
-    check = check_brought if changes and checked else unchecked
-    with ScopeTransaction(state, operation, history or {}, check, publish) as changed:
+    checked = check if changes else unchecked
+    with ScopeTransaction(state, operation, history or {}, checked, publish) as changed:
         changed.depends_on(reads)
         for change in changes:
             changed.change(change)

@@ -130,8 +130,15 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
             "copy another name. Nothing was copied."
         )
     copies = {new: source.snapshot(old) for old, new in plan.datasets.items()}
+    for uuid in plan.replaced:  # what is published goes on as it was
+        copies[uuid] = copies[uuid].published_like(target.snapshot(uuid))
     others = target.snapshots_except(plan.replaced)
-    check_brought({**others, **copies})
+    _check_copies(plan)({**others, **copies})
+
+
+def _check_copies(plan: CopyPlan) -> Callable[[Mapping[str, Snapshot]], None]:
+    is_here = plan.source.store.url == plan.target.store.url
+    return check_brought(plan.target, plan.datasets.values(), lambda: plan.source, is_here=is_here)
 
 
 def run_copy(
@@ -148,10 +155,8 @@ def run_copy(
     store, scope = target.store, target.scope
     operation = f"copy {scope.name} from {source.store.url}"
     said = history or {}
-    with (
-        source.reading(),
-        ScopeTransaction(target, operation, said, check_brought, None) as changing,
-    ):
+    check = _check_copies(plan)
+    with source.reading(), ScopeTransaction(target, operation, said, check, None) as changing:
         changing.announce(*plan.datasets.values())
         done_files = count()
 

@@ -16,7 +16,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
-from ktk_engine.log.change.change_set import DatasetChange
+from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.change.reads import NOTHING_READ, Choice, Reads, any_dataset
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetRole
@@ -125,7 +125,7 @@ def _noted(removal: Removal) -> State:
         return state
     names = ", ".join(removal.names)
     said = {"reason": f"to remove {names}"}
-    change_datasets(state, f"adopt {names}", removal.unknown, said, checked=False)
+    change_datasets(state, f"adopt {names}", removal.unknown, said, check=unchecked)
     newest = resolve(state.store, state.scope)
     for uuid in removal.datasets:
         item = newest.datasets.get(uuid)

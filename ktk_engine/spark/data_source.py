@@ -87,7 +87,8 @@ class KtkDataSource(datasource.DataSource):
     def schema(self) -> StructType:
         """Give the columns in Spark's types; the reader uses the same version."""
         loaded = self._address.open()
-        if loaded.state.version:  # else another program wrote it
+        # What another program wrote has no version.
+        if loaded.state.version and not loaded.state.changed_by_others:
             self._version, self._columns = loaded.state.version, loaded.schema
             self._loaded = loaded
         return spark_schema(loaded.schema)

@@ -13,7 +13,7 @@ from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import builder_at
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets, check_brought
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -92,7 +92,8 @@ def run_restoration(plan: Restoration, history: Mapping[str, str] | None = None)
         changes.append(DatasetChange(uuid, "remove", None, role=entry.role))
     said = {"reason": f"as version {plan.old.version} had it", **(history or {})}
     operation = f"restore {plan.state.scope.name}"
-    return change_datasets(plan.state, operation, tuple(changes), said)
+    check = check_brought(plan.state, plan.snapshots, lambda: plan.old)
+    return change_datasets(plan.state, operation, tuple(changes), said, check=check)
 
 
 def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.catalog.catalog import Catalog, relation_name
@@ -14,6 +14,7 @@ from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import DbtNode, builder_at
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
+from ktk_engine.log.version import state_at
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets, check_brought
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
@@ -75,7 +76,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
     _check_name(state, uuid, entry)
     if state.scope.cube:
-        check_brought({**state.snapshots(), uuid: snapshot})
+        _check(state, uuid, version)({**state.snapshots(), uuid: snapshot})
     builder = builder_at(entry)
     return Undrop(state, uuid, version, entry, snapshot, builder)
 
@@ -100,7 +101,12 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Change
         plan.builder or DbtNode("", ""),
     )
     said = {"reason": f"as version {plan.version} had it", **(history or {})}
-    return change_datasets(plan.state, f"undrop {plan.uuid}", (change,), said)
+    check = _check(plan.state, plan.uuid, plan.version)
+    return change_datasets(plan.state, f"undrop {plan.uuid}", (change,), said, check=check)
+
+
+def _check(state: State, uuid: str, version: int) -> Callable[[Mapping[str, Snapshot]], None]:
+    return check_brought(state, (uuid,), lambda: state_at(state, version))
 
 
 def _uuid(state: State, dataset: str | None) -> str:

@@ -624,3 +624,23 @@ def test_vectors_keep_their_stored_types(tmp_path):
     assert asked.to_polars()["v"].dtype == pl.Array(pl.Float32, 3)
     with pytest.raises(QueryError, match="There are no types 'own'"):
         cube.as_of(events, ["user"], time="at", types="own")
+
+
+def test_parts_and_events_do_not_decide_about_types(tmp_path):
+    vector = pa.list_(pa.float32(), 2)
+    rows = {"user": [1, 2], "at": [DAY, DAY]}
+    cells = pa.table(
+        {**rows, "v": pa.array([[1, 2]] * 2, vector), "n": pa.array([1, 2], pa.int8())}
+    )
+    cube = Store(tmp_path).build("c", cells, dimension_columns=["user", "at"])
+    later = {"user": [3], "at": [DAY], "v": pa.array([[1, 2, 3]]).cast(pa.list_(pa.float32()))}
+    cube = cube.append({"seed": pa.table({**later, "n": [1_000]})})
+    events = pa.table({"user": [1, 2, 3, 9], "at": [day(1)] * 4})
+    asked = cube.as_of(events, ["user"], time="at", types="stored")
+    schema = asked.to_arrow().schema
+    assert schema.field("v").type == pa.list_(pa.float32())
+    parts = [asked.shard(number, 4) for number in range(4)]
+    none = cube.as_of(events.slice(0, 0), ["user"], time="at", types="stored")
+    assert {part.to_arrow().schema for part in (*parts, none)} == {schema}
+    prepared = cube.prepare(["v", "n"], "user = :user", types="stored")
+    assert len({str(prepared(user=user).to_arrow().schema) for user in (1, 3, 9)}) == 1

@@ -9,11 +9,12 @@ from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import ConditionError, KtkError, QueryError
-from ktk_engine.files import footers  # deep: counts footers that are read
+from ktk_engine.errors import ConditionError, FormatError, KtkError, QueryError
+from ktk_engine.files import footers  # deep: counts footers that are parsed
 
 ROWS = 60
 NAMES = ["L", "d", "P", "s", "t", "f", "v"]
@@ -152,21 +153,34 @@ def test_what_is_refused_before_values_are_known(tmp_path):
         cube.prepare(["f"], "L = :a", limit=-1)
 
 
-def test_footers_are_read_once_and_what_is_kept_is_bounded(tmp_path, monkeypatch):
-    reads, read = [], footers.read_footer
+def test_footers_are_parsed_once_and_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    parsed, parse = [], footers.parse_footer
 
-    def counted(store, key, digest=None):
-        reads.append(key)
-        return read(store, key, digest)
+    def counted(store, key, tail):
+        parsed.append(key)
+        return parse(store, key, tail)
 
-    monkeypatch.setattr(footers, "read_footer", counted)
+    monkeypatch.setattr(footers, "parse_footer", counted)
     prepared = built(tmp_path).prepare(NAMES, "L = :key")
     rows = [prepared(key=key).to_arrow() for key in range(ROWS)]
-    assert reads and len(reads) == len(set(reads))
+    assert parsed and len(parsed) == len(set(parsed))
     monkeypatch.setattr(footers, "_LARGEST_OPENED", 1)
     few = Store(tmp_path).cube("k").prepare(NAMES, "L = :key")
     assert [few(key=key).to_arrow() for key in range(ROWS)] == rows
     assert len(few._store._cache.footers._opened._values) == 1
+
+
+def test_a_file_that_is_replaced_is_noticed(tmp_path):
+    """What was parsed of its footer does not stand in for the file."""
+    cube = built(tmp_path, changed=False)
+    prepared = cube.prepare(["f", "L"], "L = :key")
+    assert prepared(key=1).to_arrow().num_rows == 1
+    (file,) = tmp_path.glob("k++e/table/P=1/*.parquet")
+    rows = pq.ParquetFile(file).read()
+    pq.write_table(rows.slice(0, 0).append_column("z", pa.array([], pa.int64())), file)
+    for asked in (prepared(key=1), cube.query(["f"])):
+        with pytest.raises(FormatError, match="damaged"):
+            asked.to_arrow()
 
 
 def test_threads_share_it(tmp_path):

@@ -12,6 +12,7 @@ from ktk_engine import Store
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.errors import LocalEngineError, QueryError, VersionGoneError
 from ktk_engine.log.staged_logs import StagedLogs  # deep: what a staged run reads from
+from tests.support.dataset_builder import append_as_kartothek
 from tests.support.queries import LocalEngine
 
 CELLS = {"customer": np.arange(3000), "day": np.arange(3000) % 10}
@@ -195,6 +196,16 @@ def test_settings_go_along_unless_one_is_secret(cube):
     with pytest.raises(TypeError, match="Leave keys to the environment") as refused:
         asked(access_key_id="canary1", secret_access_key="canary2")
     assert "canary" not in str(refused.value)
+
+
+def test_what_another_program_wrote_since_is_not_pickled(opened):
+    opened.write_table("t", pa.table({"a": [1]}))
+    append_as_kartothek(opened._store, "t", pa.table({"a": [7]}))
+    query = opened.table("t").query()
+    assert query.count() == 2
+    with pytest.raises(TypeError, match="another program wrote t, which has no version for that"):
+        pickle.dumps(query)
+    assert pickle.loads(pickle.dumps(opened.table("t").at(1).query())).count() == 1
 
 
 def test_staged_rows_are_not_pickled(cube):
