@@ -76,7 +76,7 @@ def _had_documents(origin: Callable[[], State]) -> bool:
     try:
         return _have_documents(origin().snapshots())
     except VersionGoneError:
-        return False  # it cannot be told
+        return False  # unknown
 
 
 def _have_documents(snapshots: Mapping[str, Snapshot]) -> bool:

@@ -18,7 +18,19 @@ from tests.integration.iceberg.readers import by_pyiceberg
 ENGINE = Path(__file__).parents[3] / "ktk_engine"
 FORMS = ("delta", "iceberg")
 # What reads only.
-READS = {"query", "as_of", "at", "changes", "info", "check", "history", "stats", "tags", "head"}
+READS = {
+    "query",
+    "prepare",
+    "as_of",
+    "at",
+    "changes",
+    "info",
+    "check",
+    "history",
+    "stats",
+    "tags",
+    "head",
+}
 CUBE = {
     "append": lambda cube: cube.append({"seed": rows([2], [4]), "more": payload([9], [9])}),
     "update": lambda cube: cube.update({"seed": rows([1], [7])}),
