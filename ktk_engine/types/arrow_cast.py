@@ -70,6 +70,17 @@ def plain_values(values: pa.Array) -> pa.Array:
     return values.cast(plain)
 
 
+def list_elements(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Give the elements of lists, and for each one the number of its list.
+
+    Those below a null list, which Arrow keeps in lists of a fixed size, are left out.
+    """
+    there = values.is_valid()
+    lists = values.filter(there)
+    numbers = pa.array(range(len(values)), pa.int64()).filter(there)
+    return pc.list_flatten(lists), numbers.take(pc.list_parent_indices(lists))
+
+
 def _offsets(values: pa.Array, lengths: pa.Array) -> pa.Array:
     """The start of each list and the end of the last; null where the list is null."""
     ends = pc.cumulative_sum_checked(pc.fill_null(lengths, 0))

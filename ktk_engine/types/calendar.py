@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.types.arrow_cast import list_elements
 from ktk_engine.types.type_class import is_list
 
 # The zone of a session whose zone is unknown; literals that need it are refused.
@@ -52,11 +53,11 @@ def beyond_calendar(values: pa.Array) -> pa.Array | None:
     if pat.is_map(t):
         return beyond_calendar(values.cast(pa.list_(pa.struct(list(t.field(0).type)))))
     if is_list(t):
-        inner = beyond_calendar(pc.list_flatten(values))
+        elements, parents = list_elements(values)
+        inner = beyond_calendar(elements)
         if inner is None:
             return None
-        rows = pa.array(range(len(values)), pa.int64())
-        parents = pc.list_parent_indices(values).cast(pa.int64())
+        rows = pa.array(range(len(values)), parents.type)
         return pc.is_in(rows, value_set=pc.unique(parents.filter(inner)))
     lowest, highest = _bounds(t)
     numbers = values.view(pa.int32() if t.bit_width == 32 else pa.int64())

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.types.arrow_cast import cast_values
+from ktk_engine.types.arrow_cast import cast_values, list_elements
 from ktk_engine.types.type_class import is_list
 
 
@@ -85,11 +85,9 @@ def _flat_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _list_misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Flag lists with a misfit, or of another than the fixed size."""
-    rows = pa.array(range(len(values)), pa.int64())
-    there = values.is_valid()  # null lists may have elements
-    lists = values.filter(there)
-    parents = rows.filter(there).take(pc.list_parent_indices(lists))
-    wrong = parents.filter(misfits(pc.list_flatten(lists), target.value_type))
+    elements, parents = list_elements(values)
+    wrong = parents.filter(misfits(elements, target.value_type))
+    rows = pa.array(range(len(values)), parents.type)
     mask = pc.is_in(rows, value_set=pc.unique(wrong))
     if pat.is_fixed_size_list(target):
         other = pc.not_equal(pc.list_value_length(values), target.list_size)

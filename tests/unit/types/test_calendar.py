@@ -46,3 +46,13 @@ def test_a_nested_value_is_outside_if_anything_in_it_is():
     assert beyond_calendar(maps).to_pylist() == [False, False, True, False]
     assert beyond_calendar(maps.slice(1, 1)) is None
     assert beyond_calendar(pa.array([1.5])) is None
+
+
+@pytest.mark.parametrize("size", [-1, 2])
+def test_a_null_list_may_have_elements(size):
+    """Arrow keeps them in lists of a fixed size, and in what these are cast to."""
+    beyond = 9_000_000_000_000_000_000
+    numbers = pa.array([[1, 2], None, [3, beyond], None], pa.list_(pa.int64(), 2))
+    times = numbers.cast(pa.list_(pa.timestamp("us"), 2)).cast(pa.list_(pa.timestamp("us"), size))
+    assert beyond_calendar(times).to_pylist() == [False, False, True, False]
+    assert beyond_calendar(times.slice(0, 2)) is None
