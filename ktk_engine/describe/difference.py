@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ KINDS = ("delete", "insert", "update_preimage", "update_postimage")
 NO_ROW = "no row differs"
 _RANK = "__ktk_rank"
 _LONGEST = 200  # characters of a value that are shown; a comment of GitHub takes 65,536
+_SHORTLY = 20
 
 
 def changes_schema(changes: ChangedRows) -> pa.Schema:
@@ -122,7 +124,7 @@ class Difference:
             yield f"  `{item.name}` differs in {counted(item.values, 'row')}"
             for example in item.examples:
                 place = _said({name: example[name] for name in self.key})
-                yield f"    {place}: {_value(example['before'])} -> {_value(example['after'])}"
+                yield f"    {place}: {' -> '.join(_both(example))}"
         for what, rows in self.examples.items():
             yield from (f"  {what}: {_said(row)}" for row in rows)
 
@@ -197,9 +199,7 @@ def first_difference(before: State, after: State, uuid: str) -> str:
     for name, item in found.columns.items():
         example = item.examples[0]
         place = _said({key: example[key] for key in found.key})
-        said.append(
-            f"`{name}` of {place}: {_value(example['before'])} -> {_value(example['after'])}"
-        )
+        said.append(f"`{name}` of {place}: {' -> '.join(_both(example))}")
     said += [f"{what}: {_said(rows[0])}" for what, rows in found.examples.items()]
     return ", ".join(said)
 
@@ -231,15 +231,23 @@ def _said(row: dict[str, Any]) -> str:
     return ", ".join(f"{name}={_value(value)}" for name, value in row.items())
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, start: int = 0) -> str:
     text = "null" if value is None else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    end = start + _LONGEST
+    return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
+
+
+def _both(example: Mapping[str, Any]) -> tuple[str, str]:
+    """A value before and after, from shortly before where they differ if they are long."""
+    old, new = (str(example[side]) for side in ("before", "after"))
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    start = alike - _SHORTLY if alike > _LONGEST - _SHORTLY else 0
+    return _value(example["before"], start), _value(example["after"], start)
 
 
 def _examples(item: ColumnDifference, key: tuple[str, ...]) -> str:
     return "; ".join(
-        f"{_value(one['before'])} → {_value(one['after'])} ({_said({n: one[n] for n in key})})"
-        for one in item.examples
+        f"{' → '.join(_both(one))} ({_said({n: one[n] for n in key})})" for one in item.examples
     )
 
 

@@ -425,3 +425,13 @@ def test_what_is_no_version_is_refused(face, after):
         return
     with pytest.raises(QueryError, match="A version is a number or a tag"):
         table.changes(after)
+
+
+def test_long_values_are_cut_where_they_differ(face):
+    texts = ["a" * 500 + end + "z" * 500 for end in ("1", "2")]
+    table = versions(face, *(pa.table({"k": [1], "v": [text]}) for text in texts))
+    (line,) = (
+        i for i in table.changes(1, key=["k"]).difference().lines() if "->" in i and "k=1" in i
+    )
+    shown = [f"…{'a' * 20}{end}{'z' * 179}…" for end in ("1", "2")]
+    assert line == f"    k=1: {' -> '.join(shown)}"
