@@ -207,12 +207,12 @@ def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
 def stored_types(store: ObjectStore, footers: FooterCache, plan: Plan) -> dict[str, pa.DataType]:
     """The type of each column in the files of a plan's datasets: the smallest for all values.
 
-    It does not depend on which of the files are read, if the snapshot knows their types.
+    It does not depend on which of the files are read, if the snapshot knows the types of these.
     """
     types: dict[str, pa.DataType] = {}
     for item in plan.datasets:
         known = item.snapshot.physical_schemas
-        if item.snapshot.file_column("physical").null_count:
+        if item.files["physical"].null_count:
             of_read = stored_schema(store, footers, item.snapshot, item.files)
             found = dict(zip(of_read.names, of_read.types, strict=True))
         else:
