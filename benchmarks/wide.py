@@ -10,7 +10,7 @@ five of them. Each reader runs once to warm up, then they take turns; the median
 `benchmarks/results/`.
 
 `python -m benchmarks.wide --cliff [10 100 500]` reads all columns of cubes with 100 to 5,000 of
-them, in enrichments of 50, and with so many megabytes a partition; the CPU time a value must not
+them, in enrichments of 50, and partitions of so many megabytes; the CPU time for a value must not
 grow by more than half.
 """
 
@@ -226,7 +226,7 @@ def _keys(folder: Path, rows: int, enrichments: int) -> list[dict[str, Any]]:
 
 
 def _cliff(columns: int, megabytes: int, repeats: int) -> dict[str, Any]:
-    """What reading all columns of a cube takes a value, with so many megabytes a partition."""
+    """CPU time for each value when all columns of a cube with large partitions are read."""
     each = max(megabytes * 1_000_000 // (8 * columns), 1)
     rows = each * max(2, 100 // megabytes)
     cells = {"P": pa.array(np.arange(rows) // each), "L": pa.array(np.arange(rows))}

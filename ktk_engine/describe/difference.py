@@ -26,7 +26,7 @@ KINDS = ("delete", "insert", "update_preimage", "update_postimage")
 NO_ROW = "no row differs"
 _RANK = "__ktk_rank"
 _LONGEST = 200  # characters of a value that are shown; a comment of GitHub takes 65,536
-_SHORTLY = 20
+_SHORTLY = 20  # characters that are shown before the first one that differs
 
 
 def changes_schema(changes: ChangedRows) -> pa.Schema:
