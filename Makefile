@@ -19,7 +19,8 @@
 # make test-readers  what Delta and Iceberg readers see of published tables (delta-rs, Polars, DuckDB,
 #               ClickHouse, Daft, pyiceberg, iceberg-rust), in an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
-#               Spark 3.5 among them, in an environment of its own
+#               Spark 3.5 among them, in an environment of its own; `make test-lowest-changes` runs of
+#               it what these versions do otherwise
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
 #               is allowed, dbt-core 1.12 and pandas 3 among them, in an environment of its own;
 #               `make test-newest-changes` runs of them what these two do otherwise
@@ -81,6 +82,11 @@ CONNECT_ENV = $(if $(filter file,$(origin SPARK)),.venv-connect,.venv-connect-$(
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
+# What old versions of Spark, Arrow and pandas do otherwise than those of `.venv`.
+LOWEST_CHANGES = $(addprefix tests/spark/test_, declared.py mixed_physical_types.py scan.py \
+	sql_header.py sql_session.py survival.py write.py) \
+	$(addprefix tests/functional/test_, materializations.py sql_macros.py) \
+	$(addprefix tests/unit/, conditions format spark types warehouse)
 # The newest run this: what dbt and pandas have to do with.
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
@@ -133,7 +139,7 @@ endif
 
 .PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-sail test-dbt \
 	test-unchanged \
-	test-projects test-spark test-lowest test-newest test-readers \
+	test-projects test-spark test-lowest test-lowest-changes test-newest test-readers \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -184,6 +190,9 @@ test-readers: .venv-readers/.installed
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
+
+test-lowest-changes: .venv-lowest/.installed
+	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CHANGES)
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
