@@ -63,7 +63,7 @@ class Prepared:
         Raises:
             ConditionError: a value is missing or of another class, or the condition has no such
                 parameter.
-            VersionGoneError: a clean-up has removed the version.
+            VersionGoneError: a clean-up has removed the version; perhaps only when rows are read.
 
         Examples:
             >>> prepared = cube.prepare(["dest", "gust"], "flight = :flight")
