@@ -28,7 +28,8 @@
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
-# make test-random  the tests that ask random questions, ten times as many (KTK_EXAMPLES), other ones
+# make test-random  the tests that ask random questions, thirty times as many, other ones;
+#               `KTK_EXAMPLES=1` asks three times as many
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter, typos and the project's own words (tests/prose.py);
@@ -91,7 +92,7 @@ LOWEST_CHANGES = $(addprefix tests/spark/test_, declared.py mixed_physical_types
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/api $(LOWEST_CORE)
-# What of them dbt-core 1.12 and pandas 3 do otherwise than the versions before.
+# What of them dbt-core 1.12 and pandas 3 do otherwise than the versions before, with either storage.
 NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.py empty.py \
 	functions.py sample_mode.py simple_seed.py unit_testing.py) \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
@@ -100,8 +101,10 @@ NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.
 RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/test_random_publishing.py \
 	tests/integration/iceberg/test_random_columns.py \
 	tests/integration/kartothek/test_verbs_beside_kartothek.py tests/integration/random \
+	tests/integration/stores/test_hostile_stores.py \
 	$(addprefix tests/spark/test_, local_engine.py local_sql.py query_usages.py random_changes.py random_cubes.py \
-	random_executors.py random_literals.py random_statements.py random_writes.py survival.py) \
+	random_executors.py random_literals.py random_statements.py random_writes.py settings_of_text.py \
+	survival.py) \
 	tests/unit
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
@@ -198,7 +201,7 @@ test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
 
 test-newest-changes: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CHANGES)
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) --storage table $(NEWEST_CHANGES)
 
 test-wheels: .venv/.installed
 	.venv/bin/python -m pytest tests/integration/processes/test_wheels.py

@@ -19,10 +19,10 @@ from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification
-from tests.support.random_cubes import TIMES
+from tests.support.random_cubes import EVERY_COMMIT, TIMES
 from tests.support.stores import LocalStore
 
-PAIRS = 150 * TIMES  # of cubes, and of tables
+PAIRS = 50 if EVERY_COMMIT else 150 * TIMES  # of cubes, and of tables
 PARTITIONS = ("a/b", "é=%", "x")
 TYPES = {
     "p": pa.string(), "d": pa.int64(), "t": pa.string(), "v": pa.float64(), "x": pa.float64(),

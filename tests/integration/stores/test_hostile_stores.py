@@ -6,7 +6,6 @@ each command ends soon, with a message at worst.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -42,11 +41,12 @@ from tests.support.hostile_store import (
     replace,
 )
 from tests.support.queries import KnownStores, StoreAddress, quote_identifier
+from tests.support.random_cubes import EVERY_COMMIT, TIMES
 from tests.support.stores import LocalStore, Warehouse
 
 SECONDS = 20
 LITERAL = re.compile(r"\{\{ '(?:[^'\\]|\\.)*' \}\}", re.DOTALL)
-CHANGES = 150 * int(os.environ.get("KTK_EXAMPLES", "1"))
+CHANGES = 50 if EVERY_COMMIT else 150 * TIMES
 COMMANDS = (
     ("info",),
     ("info", "t"),
