@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -61,10 +61,12 @@ def read_row_groups(
     columns: Sequence[str],
     groups: Sequence[int] | None = None,
     use_threads: bool = True,
+    rows: int | None = None,
 ) -> pa.Table:
     """Read columns of some row groups of a file whose footer `read_footer` has verified.
 
-    `groups` ascend; None means all. Raises as `read_footer` does.
+    `groups` ascend; None means all. If only their first `rows` are needed, the pages behind these
+    are neither decompressed nor decoded. Raises as `read_footer` does.
     """
     names = list(columns)
     chosen = list(range(metadata.num_row_groups) if groups is None else groups)
@@ -75,9 +77,23 @@ def read_row_groups(
         else:
             source = _open(store, key, metadata, names, chosen, digest)
         with source, _parquet(source, metadata) as file:
-            table = file.read_row_groups(chosen, columns=names, use_threads=use_threads)
-        _check_count(table.num_rows, metadata, chosen)
+            if rows is None:
+                table = file.read_row_groups(chosen, columns=names, use_threads=use_threads)
+                _check_count(table.num_rows, metadata, chosen)
+            else:
+                table = _first_rows(file.iter_batches(rows, chosen, names, use_threads), rows)
     return table
+
+
+def _first_rows(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
+    found, left = [], rows
+    while left:
+        batch = next(batches, None)
+        if batch is None:
+            raise ValueError(f"{rows - left} of the first {rows} rows are left")
+        found.append(batch.slice(0, left))
+        left -= found[-1].num_rows
+    return pa.Table.from_batches(found)
 
 
 def iter_row_groups(

@@ -24,6 +24,8 @@ from ktk_engine.local.task import TaskDataset
 
 # Conditions get a column in one chunk, which holds at most 2 GB of text.
 _EVALUATED_BYTES = 1 << 30
+# Reading only the first rows of a block pays up to this part of it.
+_SHORT = 0.75
 
 
 @dataclass(frozen=True)
@@ -155,25 +157,30 @@ def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
 
 
 def _only_needed(stored: Sequence[Blocks], at: Positions) -> tuple[list[Blocks], Positions]:
-    """The blocks that hold some rows, and the positions of the rows in them."""
+    """The blocks that hold some rows, and the positions of the rows in them.
+
+    If the last one of a file is much longer than needed, only its first rows are kept.
+    """
     rows = np.array([count for blocks in stored for count in blocks.rows], np.int64)
     ends = np.cumsum(rows)
+    starts = ends - rows
     there = at != NOTHING
     number = np.searchsorted(ends, at[there], "right")
-    needed = np.zeros(len(rows), np.bool_)
-    needed[number] = True
-    dropped_before = np.cumsum(np.where(needed, 0, rows))
-    moved = np.full(len(at), NOTHING, np.int64)
-    moved[there] = at[there] - dropped_before[number]
+    used = np.zeros(len(rows), np.int64)
+    np.maximum.at(used, number, at[there] - starts[number] + 1)
+    kept = np.where(used > 0, rows, 0)
     found, position = [], 0
     for blocks in stored:
-        flags = needed[position : position + len(blocks.numbers)]
-        position += len(blocks.numbers)
-        if flags.any():
-            chosen = [i for i, flag in enumerate(flags) if flag]
+        chosen = np.flatnonzero(used[position : position + len(blocks.numbers)])
+        if len(chosen):
+            last = position + chosen[-1]
+            if used[last] <= _SHORT * rows[last]:
+                kept[last] = used[last]
             numbers = tuple(blocks.numbers[i] for i in chosen)
-            counts = tuple(blocks.rows[i] for i in chosen)
-            found.append(Blocks(blocks.file, numbers, counts))
+            found.append(Blocks(blocks.file, numbers, tuple(kept[position + chosen].tolist())))
+        position += len(blocks.numbers)
+    moved = np.full(len(at), NOTHING, np.int64)
+    moved[there] = at[there] - (starts - np.cumsum(kept) + kept)[number]
     return found, moved
 
 

@@ -40,7 +40,7 @@ class Blocks:
 
     file: TaskFile
     numbers: tuple[int, ...]  # ascending
-    rows: tuple[int, ...]  # of each block
+    rows: tuple[int, ...]  # of each block; of the last one perhaps only the first ones
 
 
 class StoredRows(ABC):
@@ -129,6 +129,12 @@ class RowGroups(StoredRows):
         """Read columns of row groups in their stored types."""
         run, file = self.run, blocks.file
         metadata, physical = run.footer(file)
+        rows = sum(blocks.rows)
+        if rows < sum(metadata.row_group(number).num_rows for number in blocks.numbers):
+            return read_row_groups(
+                run.store, file.key, metadata, physical, file.digest, names, blocks.numbers,
+                run.use_threads, rows,
+            )  # fmt: skip
         known = self._decoded.cached(file, blocks.numbers, names)
         left = [name for name in names if name not in known]
         if not left:

@@ -8,11 +8,13 @@ from decimal import Decimal
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine import Store
+from ktk_engine.errors import FormatError
 from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.local.read import dataset_rows
@@ -94,9 +96,9 @@ def read(monkeypatch):
     """Which columns are read of which dataset."""
     found = set()
 
-    def spy(store, key, metadata, schema, digest, columns, groups=None, use_threads=True):
+    def spy(store, key, metadata, schema, digest, columns, *rest):
         found.add((key.partition("/")[0].partition("++")[2], *sorted(columns)))
-        return read_row_groups(store, key, metadata, schema, digest, columns, groups, use_threads)
+        return read_row_groups(store, key, metadata, schema, digest, columns, *rest)
 
     monkeypatch.setattr("ktk_engine.local.read.stored_rows.read_row_groups", spy)
     return found
@@ -215,6 +217,44 @@ def test_files_that_differ_in_another_partition_column_are_compared(store, where
     if where:
         expected = expected[1::2]
     assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def test_a_row_group_is_read_up_to_the_last_row_that_is_needed(store, monkeypatch):
+    """Rows of several files and row groups, found by their cells, in each kind of column."""
+    numbers = [*range(300)]
+    rows = cells(numbers)
+    write(store, "seed", pa.table({**rows, "v": numbers}), row_group_rows=40)
+    payload = {
+        "number": numbers,
+        "text": pa.array([f"t{n % 9}" for n in numbers]).dictionary_encode(),
+        "list": [[n] * (n % 3) for n in numbers],
+        "gap": [None if n % 4 else n / 2 for n in numbers],
+    }
+    write(store, "a", pa.table({**rows, **payload}), row_group_rows=40)
+    counts = []
+
+    def spy(*arguments):
+        counts.append(arguments[8:])
+        return read_row_groups(*arguments)
+
+    monkeypatch.setattr("ktk_engine.local.read.stored_rows.read_row_groups", spy)
+    cube = Store(store.root).cube("c")
+    names = ["v", *payload]
+    whole = {row["v"]: row for row in cube.query(names).to_arrow(engine="local").to_pylist()}
+    assert len(whole) == 300 and not any(counts)
+    for chosen in ([0], [299], [5, 150], [0, 1, 2, 119, 120, 121], [*range(7, 300, 50)]):
+        found = cube.query(names, "v in (:chosen)", parameters={"chosen": chosen})
+        rows = found.to_arrow(engine="local").to_pylist()
+        assert {row["v"]: row for row in rows} == {number: whole[number] for number in chosen}
+    assert any(counts)  # most of these are far from the end of their row groups
+    (path,) = store.root.glob("c++a/**/P=0/*.parquet")
+    content = bytearray(path.read_bytes())
+    group = pq.ParquetFile(path).metadata.row_group(2)  # its first row is that of v = 240
+    (chunk,) = (c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "gap")
+    content[chunk.data_page_offset + chunk.total_compressed_size - 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged"):  # what is read is verified
+        cube.query(["gap"], "v = 240").to_arrow(engine="local")
 
 
 def digest(*tables, names=("x",)):

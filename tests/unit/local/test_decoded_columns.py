@@ -36,9 +36,9 @@ def decoded(monkeypatch):
     """Which columns are decoded, dataset by dataset."""
     found = []
 
-    def spy(store, key, metadata, schema, digest, columns, groups=None, use_threads=True):
+    def spy(store, key, metadata, schema, digest, columns, *rest):
         found.extend((key.partition("/")[0].partition("++")[2], name) for name in columns)
-        return read_row_groups(store, key, metadata, schema, digest, columns, groups, use_threads)
+        return read_row_groups(store, key, metadata, schema, digest, columns, *rest)
 
     monkeypatch.setattr("ktk_engine.local.read.stored_rows.read_row_groups", spy)
     return found

@@ -55,10 +55,10 @@ def read(monkeypatch):
     """Which columns of how many row groups are read."""
     found = []
 
-    def spy(store, key, metadata, schema, digest, columns, groups=None, use_threads=True):
+    def spy(store, key, metadata, schema, digest, columns, groups, *rest):
         dataset = key.partition("/")[0].partition("++")[2]
         found.append((dataset, tuple(sorted(columns)), len(groups)))
-        return read_row_groups(store, key, metadata, schema, digest, columns, groups, use_threads)
+        return read_row_groups(store, key, metadata, schema, digest, columns, groups, *rest)
 
     monkeypatch.setattr("ktk_engine.local.read.stored_rows.read_row_groups", spy)
     return found
