@@ -11,6 +11,8 @@ from contextlib import closing
 from functools import partial
 from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -20,6 +22,7 @@ from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
 _BATCH_ROWS = 131_072
+_COMPARED_ROWS = 1 << 16  # at once, since most tables without an order show it in a few rows
 _BATCHES = 256  # of a run; one of each run is in memory while they are merged
 _OVERHEAD = 400  # bytes that a batch takes, and each column in it, besides the values
 _Key = tuple[tuple[int, Any], ...]
@@ -64,7 +67,7 @@ def _gathered(batches: Iterator[pa.RecordBatch], run_bytes: int) -> Iterator[_He
     """Gather batches up to a size, and tell with the last one whether these are all."""
     held: list[pa.RecordBatch] = []
     size, is_whole = 0, True
-    for batch in batches:
+    for batch in (part for whole in batches for part in _parts(whole)):
         held.append(batch)
         size += batch.nbytes + _OVERHEAD * (1 + batch.num_columns)
         if size >= run_bytes:
@@ -72,6 +75,12 @@ def _gathered(batches: Iterator[pa.RecordBatch], run_bytes: int) -> Iterator[_He
             held, size, is_whole = [], 0, False
     if held:
         yield held, True, is_whole
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a large batch, so that it is sorted in several threads."""
+    starts = range(0, batch.num_rows, _BATCH_ROWS)
+    return (batch.slice(start, _BATCH_ROWS) for start in starts)
 
 
 def _in_order(
@@ -106,14 +115,68 @@ def _sorted_table(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
 
 def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Sort the rows of a table by some columns, nulls last, by the containers' values."""
-    # Arrow does not sort every member of a class.
-    keys = pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
+    keys = _keys(table, names)
+    if is_ascending(keys):
+        return table.combine_chunks()
     order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
     # One column after the other: Arrow copies the texts of a chunked column before it takes any.
     taken = [
         table.select([i]).take(order).combine_chunks().column(0) for i in range(len(table.columns))
     ]
     return pa.Table.from_arrays(taken, schema=table.schema)
+
+
+def even_parts(table: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+    """Cut rows alike, however a table is chunked: as sorting them at once does, if they are few."""
+    rows = max(min(_BATCH_ROWS, most_bytes * table.num_rows // max(table.nbytes, 1)), 1)
+    return (table.slice(start, rows) for start in range(0, table.num_rows, rows))
+
+
+def is_sorted(table: pa.Table, names: Sequence[str]) -> bool:
+    """Tell whether rows have the order of some columns already, without null and NaN in these."""
+    return is_ascending(_keys(table, names))
+
+
+def _keys(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    # Arrow does not sort every member of a class.
+    return pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
+
+
+def is_strictly_ascending(cells: pa.Table) -> bool:
+    """Tell whether each row is larger than the one before; null and NaN count as not larger."""
+    return _ascends(cells, strictly=True)
+
+
+def is_ascending(cells: pa.Table) -> bool:
+    """Tell whether no row is smaller than the one before; null and NaN count as smaller."""
+    return _ascends(cells, strictly=False)
+
+
+def _ascends(cells: pa.Table, strictly: bool) -> bool:
+    starts = range(0, cells.num_rows - 1, _COMPARED_ROWS)
+    return all(_part_ascends(cells.slice(start, _COMPARED_ROWS + 1), strictly) for start in starts)
+
+
+def _part_ascends(cells: pa.Table, strictly: bool) -> bool:
+    larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
+    equal: Any = np.ones(cells.num_rows - 1, np.bool_)
+    for column in cells.columns:
+        values = column.combine_chunks()
+        if pat.is_boolean(values.type):
+            values = values.cast(pa.int8())
+        before, after = values.slice(0, len(values) - 1), values.slice(1)
+        larger |= equal & as_numpy(pc.greater(after, before))
+        if bool(larger.all()):
+            return True
+        equal &= as_numpy(pc.equal(after, before))
+    return not strictly and bool((larger | equal).all())
+
+
+def as_numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    """Flags as a numpy array; null is false."""
+    known = pc.fill_null(values, False) if values.null_count else values
+    flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
+    return flags
 
 
 def equal_neighbours(table: pa.Table) -> pa.Array:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
 
 from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
-from ktk_engine.files.sorted_batches import sorted_batches
+from ktk_engine.files.sorted_batches import even_parts, is_sorted, sorted_batches
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.written_files import WrittenFiles, written_files
 from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.type_class import plain_type
 
+_COMPARED_ROWS = 1 << 20  # at once
 _THREADS = 8  # at most; each holds rows up to the size of a row group, and of a sorted run
 
 
@@ -27,16 +28,35 @@ def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> Written
     names = job.schema.names
     schema = pa.schema([rows.schema.field(name) for name in names])
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
-    batches = (_plain(batch, plain) for batch in _batches(rows))
+    sorting = job.sorting
+    if sorting and isinstance(rows, pa.Table) and _is_sorted(rows, plain, sorting):
+        sorting, parts = (), even_parts(rows, job.sort_bytes)
+        # In one chunk each, since the pages of a file begin where chunks do.
+        tables = (_plain_table(part, plain).combine_chunks() for part in parts)
+        batches = (batch for table in tables for batch in table.to_batches())
+    else:
+        batches = (_plain(batch, plain) for batch in _batches(rows))
     # Closed at once also after an error, which keeps a generator in its traceback.
     threads = min(pa.cpu_count(), _THREADS)
-    with closing(sorted_batches(batches, job.sorting, job.sort_bytes, threads)) as ordered:
+    with closing(sorted_batches(batches, sorting, job.sort_bytes, threads)) as ordered:
         found = list(write_files(ordered, job, 0, threads=threads))
     return written_files(pa.Table.from_batches(found, REPORT_SCHEMA), job)
 
 
 def _batches(rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     return iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
+
+
+def _is_sorted(rows: pa.Table, plain: pa.Schema, names: Sequence[str]) -> bool:
+    schema = pa.schema([plain.field(name) for name in names])
+    starts = range(0, rows.num_rows, _COMPARED_ROWS)
+    parts = (_plain_table(rows.slice(start, _COMPARED_ROWS + 1), schema) for start in starts)
+    return all(is_sorted(part, names) for part in parts)
+
+
+def _plain_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    batches = rows.select(schema.names).to_batches()
+    return pa.Table.from_batches([_plain(batch, schema) for batch in batches], schema)
 
 
 def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

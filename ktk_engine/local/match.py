@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as pat
 
+from ktk_engine.files.sorted_batches import as_numpy, is_strictly_ascending
 from ktk_engine.local.cell_codes import Codes, cell_codes
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
@@ -93,40 +92,6 @@ def have_same_cells(left: pa.Table, right: pa.Table) -> bool:
     if any(column.null_count for column in (*left.columns, *right.columns)):
         return False
     return left.equals(right) and is_strictly_ascending(left)
-
-
-def is_strictly_ascending(cells: pa.Table) -> bool:
-    """Tell whether each row is larger than the one before; null and NaN count as not larger."""
-    return _ascends(cells, strictly=True)
-
-
-def is_ascending(cells: pa.Table) -> bool:
-    """Tell whether no row is smaller than the one before; null and NaN count as smaller."""
-    return _ascends(cells, strictly=False)
-
-
-def _ascends(cells: pa.Table, strictly: bool) -> bool:
-    if cells.num_rows < 2:
-        return True
-    larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
-    equal: Any = np.ones(cells.num_rows - 1, np.bool_)
-    for column in cells.columns:
-        values = column.combine_chunks()
-        if pat.is_boolean(values.type):
-            values = values.cast(pa.int8())
-        before, after = values.slice(0, len(values) - 1), values.slice(1)
-        larger |= equal & as_numpy(pc.greater(after, before))
-        if bool(larger.all()):
-            return True
-        equal &= as_numpy(pc.equal(after, before))
-    return not strictly and bool((larger | equal).all())
-
-
-def as_numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """Flags as a numpy array; null is false."""
-    known = pc.fill_null(values, False) if values.null_count else values
-    flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
-    return flags
 
 
 def null_rows(cells: pa.Table) -> npt.NDArray[np.bool_] | None:

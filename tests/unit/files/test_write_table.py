@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import KtkError, StoreError
+from ktk_engine.files import sorted_batches as sorting
 from ktk_engine.files import write_table as writing
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.write_table import write_table
@@ -33,14 +34,15 @@ def threads(request):
     return request.param
 
 
-def written(root, count, monkeypatch, store_class=LocalStore, rows=TABLE, **options):
+def written(root, count, monkeypatch, store_class=LocalStore, rows=TABLE, reader=True, **options):
     """Bytes of the files by key, and what is reported of them."""
     monkeypatch.setattr(writing, "_THREADS", count)
     monkeypatch.setattr(pa, "cpu_count", lambda: 64)
     store = store_class(root)
-    job = WriteJob(store, "t", "c", rows.schema, ("p",), index_columns=("k",), **options)
-    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(500))
-    done = write_table(reader, job)
+    partition_by = options.pop("partition_by", ("p",))
+    job = WriteJob(store, "t", "c", rows.schema, partition_by, index_columns=("k",), **options)
+    batches = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(500))
+    done = write_table(batches if reader else rows, job)
     assert not done.findings
     values = pa.Table.from_arrays(done.index_values["k"], ["k", "label"])
     return {item.key: store.get(item.key) for item in store.list()}, done.files, values
@@ -64,6 +66,41 @@ def test_bytes_and_order_are_those_of_one_thread(tmp_path, monkeypatch, threads,
     assert found[0] == alone[0]
     assert found[1].equals(alone[1])
     assert found[2].equals(alone[2])
+
+
+@pytest.mark.parametrize("chunk", [ROWS, 700])
+def test_rows_in_order_are_not_sorted(tmp_path, monkeypatch, chunk):
+    """They give the same bytes, and no temporary file is needed."""
+    monkeypatch.setattr(sorting, "_BATCH_ROWS", 1_000)
+    options = {"cell_columns": ("d",), "row_group_rows": 2_500}
+    rows = TABLE.append_column("w", TABLE["k"].cast(pa.string()).dictionary_encode())
+    options["partition_by"] = ("w",)
+    expected = written(tmp_path / "a", 2, monkeypatch, rows=rows, **options)
+    order = rows.sort_by([("k", "ascending"), ("d", "ascending")])
+    order = pa.Table.from_batches(order.combine_chunks().to_batches(chunk))
+
+    def refuse(*arguments):
+        raise AssertionError("sorted")
+
+    monkeypatch.setattr(sorting, "sort_table", refuse)
+    monkeypatch.setattr(sorting.tempfile, "TemporaryFile", refuse)
+    found = written(tmp_path / "b", 2, monkeypatch, rows=order, reader=False, **options)
+    assert found[0] == expected[0]
+    for name in ("d", "w"):  # nulls come last, and NaN before these
+        place = order.column_names.index(name)
+        nulls = order.set_column(place, name, pa.nulls(ROWS, order[name].type))
+        with pytest.raises(AssertionError, match="sorted"):
+            written(tmp_path / name, 2, monkeypatch, rows=nulls, reader=False, **options)
+
+
+def test_one_large_batch_is_sorted_in_parts(monkeypatch):
+    monkeypatch.setattr(sorting, "_BATCH_ROWS", 1_000)
+    runs = []
+    monkeypatch.setattr(sorting, "_sorted_table", lambda held, names: runs.append(held) or TABLE)
+    assert len(TABLE.combine_chunks().to_batches()) == 1
+    sizes = TABLE.nbytes // 3
+    list(sorting._in_order(("d",), sorting._gathered(iter(TABLE.to_batches()), sizes), 1))
+    assert len(runs) > 2
 
 
 class Failing(LocalStore):
