@@ -39,10 +39,14 @@ def listener() -> Listener:
     return found
 
 
-def say(text: object, err: bool = False) -> None:
-    """Print a line in the listener's words."""
+def say(text: object, err: bool = False, style: str = "") -> None:
+    """Print a line in the listener's words, on a terminal in a style of rich such as `red`."""
     to = listener()
-    click.echo(printable(spoken(text, to.voice)), None if err else to.output, err=err)
+    said = spoken(text, to.voice)
+    if style:
+        make_console().print(said, style=style, soft_wrap=True)
+    else:
+        click.echo(printable(said), None if err else to.output, err=err)
 
 
 def say_json(data: Any) -> None:

@@ -130,9 +130,7 @@ def _show(store: ObjectStore, found: list[Published]) -> None:
     for item in found:
         known = str(item.format_version) if item.format_version >= 0 else "-"
         table.add_row(item.dataset, item.format, store.uri(item.folder), str(item.version), known)
-    console = make_console()
-    print_table(console, table)
+    print_table(make_console(), table)
     for item in found:
         if item.problem:
-            said = spoken(item.problem, listener().voice)
-            console.print(f"\n{item.dataset}, {item.format}: {said}.", soft_wrap=True)
+            say(Message(f"\n{item.dataset}, {item.format}: ", item.problem, "."))
