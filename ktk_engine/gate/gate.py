@@ -113,9 +113,10 @@ def validate_write(
     order = dict.fromkeys([*model.names, *schema.names])
     schema = pa.schema([schema.field(name) for name in order])
     candidate = _candidate(target, schema)
-    specification = _specification(target, candidate, others)
+    datasets = {**others, target.dataset: candidate}
+    specification = find_cube(target.cube, datasets)
     if target.cube:
-        check_cube(target.cube, {**others, target.dataset: candidate}, specification)
+        check_cube(target.cube, datasets, specification)
     indexes = tuple(sorted(candidate.with_index))
     return ValidatedWrite(
         target,
@@ -174,7 +175,9 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     findings = _with_fix_of_layout(target, own, columns.findings)
     if not columns.storable:
         return _Checked(model, committed, tuple(findings))
-    broken = _broken(target, model, others, own)
+    broken: Mapping[str, tuple[str, ...]] = {}
+    if target.role == "seed":
+        broken = broken_enrichments(model, target.specification, others, own)
     may_leave = target.cascade and full_refresh and not external.keys() & broken
     leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
@@ -201,15 +204,6 @@ def _remaining(
         for name, item in datasets.items()
         if name != target.dataset and name not in leaving
     }
-
-
-def _broken(
-    target: WriteRequest, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
-) -> dict[str, tuple[str, ...]]:
-    """The enrichments that a new seed dataset breaks."""
-    if target.role != "seed":
-        return {}
-    return broken_enrichments(model, target.specification, others, own)
 
 
 def check_scope(snapshots: Mapping[str, Snapshot]) -> None:
@@ -295,12 +289,6 @@ def _candidate(target: WriteRequest, schema: pa.Schema) -> Snapshot:
     )
 
 
-def _specification(
-    target: WriteRequest, candidate: Snapshot, others: Mapping[str, Snapshot]
-) -> CubeSpecification | None:
-    return find_cube(target.cube, {**others, target.dataset: candidate})
-
-
 def _check_one_seed(target: WriteRequest, datasets: Mapping[str, Snapshot]) -> None:
     """Refuse a second seed dataset before its columns are compared, which would only confuse."""
     if target.role != "seed":
@@ -319,9 +307,7 @@ def _check_one_seed(target: WriteRequest, datasets: Mapping[str, Snapshot]) -> N
         raise ConsistencyError(refusal(target.uuid, [problem]))
 
 
-def _owner_fix(
-    target: WriteRequest,
-) -> Callable[[str, str], Remedy] | None:
+def _owner_fix(target: WriteRequest) -> Callable[[str, str], Remedy] | None:
     """Make a function of owner and column that gives the fix; None keeps the general one."""
     built_by, dataset = target.built_by, target.dataset
     if built_by is None:
