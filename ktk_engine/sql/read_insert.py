@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
-from ktk_engine.sql.token import tokenize
+from ktk_engine.sql.token import replaced, tokenize
 from ktk_engine.types.identifier import find_name
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
@@ -137,6 +137,4 @@ def _without_default(query: str) -> str:
         is_last = behind is None or behind.word in (")", ",", "FROM")
         if token.word == "DEFAULT" and is_first and is_last and depth <= is_values:
             places.append(token)
-    for token in reversed(places):
-        query = f"{query[: token.start]}null{query[token.end :]}"
-    return query
+    return replaced(query, ((token.start, token.end, "null") for token in places))

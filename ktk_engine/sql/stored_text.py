@@ -16,7 +16,7 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.references import count_uses_of_with
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
-from ktk_engine.sql.token import Token, name_of, tokenize
+from ktk_engine.sql.token import Token, name_of, replaced, tokenize
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -154,13 +154,9 @@ def _lexed(sql: str) -> tuple[str, list[Token]]:
 
 def _with_names(text: str, tokens: Sequence[Token]) -> str:
     """The text as it is read if texts in double quotes are names."""
-    pieces, end = list[str](), 0
-    for token in tokens:
-        if token.kind == "text" and text[token.start] == '"':
-            name = text[token.start + 1 : token.end - 1].replace('""', '"')
-            pieces += [text[end : token.start], quote_identifier(name)]
-            end = token.end
-    return "".join([*pieces, text[end:]])
+    quoted = ((t.start, t.end) for t in tokens if t.kind == "text" and text[t.start] == '"')
+    names = ((start, end, text[start + 1 : end - 1].replace('""', '"')) for start, end in quoted)
+    return replaced(text, ((start, end, quote_identifier(name)) for start, end, name in names))
 
 
 def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -86,6 +86,15 @@ def _end_of_comment(sql: str, at: int) -> int:
         depth += 1 if sign[0] == "/*" else -1
         at = sign.end()
     return at
+
+
+def replaced(sql: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Give a text with other texts from some places to others, in their order."""
+    pieces, at = [], 0
+    for start, end, text in changes:
+        pieces += [sql[at:start], text]
+        at = end
+    return "".join([*pieces, sql[at:]])
 
 
 def name_of(sql: str, token: Token) -> str:
