@@ -77,11 +77,11 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
 
 def _show_orphans(store: ObjectStore, name: str = "") -> None:
     """Show datasets that the dbt project in this folder no longer builds."""
-    orphans = project_orphans(store)
-    for orphan in orphans.found:
-        if name in ("", orphan.scope) and orphans.generated:
-            known = f". (target/manifest.json of {moment(orphans.generated)})"
-            said = Message(f"\nNo model of {orphans.project} builds ", orphan.message, known)
+    manifest, orphans = project_orphans(store)
+    for orphan in orphans:
+        if manifest is not None and name in ("", orphan.scope):
+            known = f". (target/manifest.json of {moment(manifest.generated)})"
+            said = Message(f"\nNo model of {manifest.project} builds ", orphan.message, known)
             say(said, style="yellow")
 
 
