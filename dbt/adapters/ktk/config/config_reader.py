@@ -143,19 +143,16 @@ class ConfigReader:
         enforced = value.get("enforced") if isinstance(value, Mapping) else value
         return bool(getattr(value, "enforced", enforced))
 
-    def schema_policy(
+    def on_schema_change(
         self, materialized: str, role: str | None, unrendered: Mapping[str, Any]
     ) -> OnSchemaChange:
-        """What happens to new and missing columns; plain tables follow dbt's own default."""
+        """What happens to new and missing columns; plain tables follow dbt's own default.
+
+        In a cube that is `fail`, where dbt fills in `ignore` (decision 17).
+        """
         if materialized == "snapshot":
             return "append_new_columns"  # as dbt does it, for any configuration
-        if role is None:
-            return self.on_schema_change({**unrendered, "on_schema_change": None})
-        return self.on_schema_change(unrendered)
-
-    def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
-        """The model's own value, by default `fail`; dbt fills in `ignore` (decision 17)."""
-        if "on_schema_change" not in unrendered:
+        if role is not None and "on_schema_change" not in unrendered:
             return "fail"
         value = self.config.get("on_schema_change") or "ignore"
         if value not in ON_SCHEMA_CHANGE:

@@ -194,7 +194,7 @@ def parse_model_config(
             num_buckets=reader.count("num_buckets") or 1,
             declared=declared,
             contract=contract,
-            on_schema_change=reader.schema_policy(materialized, role, unrendered or {}),
+            on_schema_change=reader.on_schema_change(materialized, role, unrendered or {}),
             constraints=found.verified,
             keeps_versions=materialized == "snapshot",
             cascade=reader.flag("cascade"),
