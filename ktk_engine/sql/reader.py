@@ -213,12 +213,10 @@ class Reader:
 
         Words in parentheses, in `case ... end` and in names do not end it.
         """
-        start = self.at
-        self.step_to(ends)
-        self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
-        if start == self.at:
+        found = self.clause(*ends)
+        if not found:
             self.refuse(f"expected an expression {self.where()}")
-        return self.since(start)
+        return found
 
     def step_to(self, ends: Collection[str]) -> None:
         """Step to one of some words, or to the parenthesis that closes this level."""
@@ -256,10 +254,10 @@ class Reader:
         before = self.tokens[self.at - 1].word if self.at else ""
         return self.peek() == "FROM" and before == "DISTINCT"
 
-    def clause(self, end: str) -> str:
-        """A part of a query as written, up to a word or the end."""
+    def clause(self, *ends: str) -> str:
+        """A part of a statement as written, up to one of some words or the end."""
         start = self.at
-        self.step_to((end,))
+        self.step_to(ends)
         self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
         return self.since(start)
 

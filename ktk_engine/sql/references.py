@@ -108,7 +108,8 @@ class _Scan:
                 if level.state is _State.RELATION:
                     self.relation(level)
                     continue
-                self.plain(level)
+                if level.state is _State.QUERY:  # a part of a name, which is not a keyword
+                    level.state = _State.ELSE
             elif level.state is _State.QUERY:
                 self.query(level, token)
                 continue
@@ -147,11 +148,6 @@ class _Scan:
                 level.ctes |= {closed.defines}
                 level.state = _State.WITH if self.word(1) == "," else _State.QUERY
                 self.at += self.word(1) == ","
-
-    def plain(self, level: _Level) -> None:
-        """A part of a name that is not a keyword."""
-        if level.state is _State.QUERY:
-            level.state = _State.ELSE
 
     def query(self, level: _Level, token: Token) -> None:
         """The first token of what may be a query."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -181,11 +181,9 @@ class Materializations(Unchanged):
         for warning in config.unchecked:
             _LOGGER.warning(warning)
 
-    @contextmanager
-    def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
+    def _after_header(self, model: Mapping[str, Any], sql: str) -> AbstractContextManager[str]:
         """Give the query after the model's `sql_header`, whose settings end with the block."""
-        with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
-            yield query
+        return self._after(str(model["config"].get("sql_header") or ""), sql)
 
     @contextmanager
     def _after(self, header: str, sql: str) -> Iterator[str]:

@@ -167,18 +167,24 @@ def seed_ragged(model: str, config: Mapping[str, Any]) -> bool:
     return value is not None
 
 
-def preview(table: pa.Table, rows: int = 10) -> agate.Table:
+def preview(table: pa.Table) -> agate.Table:
     """Give the first rows as the table that `dbt seed --show` prints."""
     names = table.column_names
-    data = [list(row.values()) for row in table.slice(0, rows).to_pylist()]
+    data = [list(row.values()) for row in table.slice(0, 10).to_pylist()]
     return agate.Table(data, names, [agate.Text()] * len(names))
 
 
 def _header(
     path: Path, content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions
 ) -> list[str]:
+    def columns(how: csv.ReadOptions) -> list[str]:
+        source = pa.BufferReader(content)
+        with csv.open_csv(source, read_options=how, parse_options=parse) as reader:
+            found: list[str] = reader.schema.names
+            return found
+
     with _said_of(path):
-        names = _names(content, read, parse)
+        names = _with_row(columns, read)
         if "" in names:
             column = f"column {names.index('') + 1} of {len(names)}"
             raise DataError(f"the header has no name for {column}. Name it, or remove it")
@@ -186,16 +192,6 @@ def _header(
         if repeated:
             raise DataError(f"the header names {', '.join(repeated)} twice. Rename one of them")
     return names
-
-
-def _names(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
-    def names(how: csv.ReadOptions) -> list[str]:
-        source = pa.BufferReader(content)
-        with csv.open_csv(source, read_options=how, parse_options=parse) as reader:
-            found: list[str] = reader.schema.names
-            return found
-
-    return _with_row(names, read)
 
 
 def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T:
