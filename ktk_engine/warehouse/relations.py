@@ -222,23 +222,6 @@ class Relations:
         else:
             remove(store, *cube_and_dataset(relation.uuid), history)
 
-    def remove(
-        self,
-        schema: str,
-        name: str,
-        dataset: str | None,
-        cascade: bool,
-        history: Mapping[str, str],
-    ) -> str:
-        """Take a dataset out of a cube, or drop a table, and say what was done.
-
-        Raises a `ConsistencyError` if others depend on it, unless `cascade` is set.
-        """
-        store = self.store_of(schema)
-        done = remove(store, name, dataset, history, cascade=cascade)
-        what = ", ".join(done.datasets)
-        return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
-
     def comment_on(
         self,
         schema: str,
