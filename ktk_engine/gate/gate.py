@@ -15,7 +15,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
-from ktk_engine.gate.check_columns import check_columns, unless_found
+from ktk_engine.gate.check_columns import CheckedColumns, check_columns, unless_found
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
@@ -139,15 +139,11 @@ def validate_view(name: str, model: pa.Schema, declared: Mapping[str, pa.DataTyp
 
 
 @dataclass(frozen=True)
-class _Checked:
+class _Checked(CheckedColumns):
     """The outcome of all checks, before any error is raised."""
 
-    model: pa.Schema
-    committed: pa.Schema | None
-    findings: tuple[Finding, ...]
     breakage: Message | None = None
     leaving: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def remark(self, target: WriteRequest) -> Message:
         """What follows the table of findings."""
@@ -192,7 +188,7 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     # Rows that keep the dataset's classes break nothing, so what the findings say comes first.
     if broken and not leaving and not (findings and target.mode is not None):
         text = breakage_text(target.cube, broken, full_refresh, external)
-    return _Checked(model, committed, tuple(findings), text, leaving, notes)
+    return _Checked(model, committed, tuple(findings), notes, breakage=text, leaving=leaving)
 
 
 def _remaining(
