@@ -79,19 +79,11 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         if document["kind"] not in ("view", "cube"):
             said = f"View {key} has an unknown kind. "
             raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
+        known = {"checked": "", **document}
         view = ViewDocument(
-            name=str(document["name"]),
-            kind=document["kind"],
-            sql=str(document["sql"]),
-            cube=str(document["cube"]),
+            **{name: known[name] for name in _NAMES - {"datasets", "comments"}},
             datasets=tuple(document["datasets"]),
-            external=dict(document["external"]),
-            columns=dict(document["columns"]),
             comments=comments_of(document["comments"]),
-            owner=str(document["owner"]),
-            node=str(document["node"]),
-            project=str(document["project"]),
-            checked=str(document.get("checked", "")),
             others=others_of(document, _NAMES),
         )
         return with_field_types(view)
