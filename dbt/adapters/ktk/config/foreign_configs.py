@@ -45,25 +45,18 @@ class Hint:
     text: str
 
 
-@dataclass(frozen=True)
-class MappedConfig:
-    """A model's configuration in the words of this adapter."""
-
-    config: Mapping[str, Any]  # all of it, with mapped configs under this adapter's names
-    metadata: Mapping[str, Any]  # for the user metadata of the dataset
-
-
 def in_own_words(
     model: str,
     config: Mapping[str, Any],
     columns: Mapping[str, Any],
     stored: bool,
     in_cube: bool,
-) -> MappedConfig:
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Map a model's foreign configs, and refuse those that have no equivalent here.
 
-    `columns` are those in YAML, and `stored` says that it stores rows. The `DbtConfigError` names
-    the config, why, and what to use.
+    `columns` are those in YAML, and `stored` says that it stores rows. Gives all of the config
+    under this adapter's names, and what is for the user metadata of the dataset. The
+    `DbtConfigError` names the config, why, and what to use.
     """
     for name, item, value in _of_columns(columns):
         if item.treatment == "refused":
@@ -83,7 +76,7 @@ def in_own_words(
         check_user_metadata(model, metadata)
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
-    return MappedConfig(own, metadata)
+    return own, metadata
 
 
 def hints(

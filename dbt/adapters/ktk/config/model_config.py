@@ -157,8 +157,9 @@ def parse_model_config(
     if STAGE in config:
         raise reader.refuse(STAGE, NOT_OF_A_MODEL)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
-    own_words = in_own_words(model, config, columns or {}, materialized in _STORED, bool(role))
-    reader = replace(reader, config=own_words.config)
+    stored = materialized in _STORED
+    mapped, metadata = in_own_words(model, config, columns or {}, stored, bool(role))
+    reader = replace(reader, config=mapped)
     if problem := seconds_problem(reader.config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     try:
@@ -167,11 +168,10 @@ def parse_model_config(
     except ValueError as error:
         raise reader.refuse(KEY, str(error)) from error
     contract = reader.contract()
-    is_read = contract or materialized in _STORED
-    declared, no_types = reader.declared() if is_read else ({}, {})
+    declared, no_types = reader.declared() if contract or stored else ({}, {})
     if contract or role:
         reader.refuse_types(no_types)
-    if materialized not in _STORED:
+    if not stored:
         return ModelConfig(model, materialized, declared, contract)
     if role is None:
         _refuse_cube_keys(reader, materialized)
@@ -198,7 +198,7 @@ def parse_model_config(
             constraints=found.verified,
             keeps_versions=materialized == "snapshot",
             cascade=reader.flag("cascade"),
-            metadata=own_words.metadata,
+            metadata=metadata,
             **reader.options(),
         )
     except KtkError as error:
