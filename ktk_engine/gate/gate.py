@@ -102,7 +102,7 @@ def validate_write(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
         )
     if checked.breakage is not None:
-        raise ConsistencyError(Message(f"Dataset {target.uuid} was refused. ", checked.breakage))
+        raise ConsistencyError(f"Dataset {target.uuid} was refused. ", checked.breakage)
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:

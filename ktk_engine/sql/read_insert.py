@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.token import replaced, tokenize
@@ -44,10 +44,8 @@ def _head(reader: Reader) -> dict[str, object]:
     reader.expect("INSERT")
     if reader.peek() == "WITH":
         reader.refuse(
-            Message(
-                "WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
-                Remedy("evolve"),
-            )
+            "WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
+            Remedy("evolve"),
         )
     overwrite = bool(reader.skip("OVERWRITE"))
     if not overwrite:

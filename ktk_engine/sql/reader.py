@@ -8,7 +8,6 @@ from typing import NoReturn, TypeVar
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
-from ktk_engine.messages import Message
 from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 from ktk_engine.types.identifier import Identifier, Name
@@ -291,10 +290,10 @@ class Reader:
         """The text that is still unread."""
         return shortened(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
-    def refuse(self, reason: object) -> NoReturn:
+    def refuse(self, *reason: object) -> NoReturn:
         """Raise a `ConfigurationError` that quotes the statement."""
         said = shortened(_LEADING_COMMENT.sub("", self.sql).strip())
-        raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
+        raise ConfigurationError(f"{said}: ", *reason, ". Nothing was changed.")
 
 
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from ktk_engine.errors import QueryError
 from ktk_engine.formatting import shortened
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.references import count_uses_of_with
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
@@ -69,9 +69,7 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
         named = _with_names(text, tokens)
         problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
-        raise QueryError(
-            Message(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
-        )
+        raise QueryError(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
     return statement
 
 

@@ -115,13 +115,11 @@ def check_staged_names(stage: StagedStore) -> None:
         for own in written:
             if Identifier(own.name) == Identifier(other.name) and _is_taken(own, other):
                 raise CommitConflictError(
-                    Message(
-                        f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, "
-                        f"which has become the name of {_what(other.uuid, other.name)} meanwhile. "
-                        "Nothing was published. Give one of them another name, or take the other "
-                        "out: ",
-                        _removal(other),
-                    )
+                    f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, "
+                    f"which has become the name of {_what(other.uuid, other.name)} meanwhile. "
+                    "Nothing was published. Give one of them another name, or take the other "
+                    "out: ",
+                    _removal(other),
                 )
 
 
@@ -162,13 +160,11 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
     for new, known in pairs:
         if new != known and Identifier(new) == Identifier(known):
             raise ConsistencyError(
-                Message(
-                    f"{claim.who} would build {claim.what} as {new}, and there is "
-                    f"{_what(relation.uuid, relation.name)}, {known}: they differ only in letter "
-                    "case, which SQL ignores. Nothing was written. Spell it as that one, give it "
-                    "another name, or drop the other one first: ",
-                    _removal(relation),
-                )
+                f"{claim.who} would build {claim.what} as {new}, and there is "
+                f"{_what(relation.uuid, relation.name)}, {known}: they differ only in letter "
+                "case, which SQL ignores. Nothing was written. Spell it as that one, give it "
+                "another name, or drop the other one first: ",
+                _removal(relation),
             )
 
 

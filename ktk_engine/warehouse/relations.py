@@ -31,7 +31,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.change_metadata import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.rename import rename
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.sql.statement import read_statement
@@ -186,11 +186,9 @@ class Relations:
             if is_in_cube(relation.uuid):
                 cube = split_uuid(relation.uuid)[0]
                 raise ConfigurationError(
-                    Message(
-                        f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. "
-                        "Nothing was changed. ",
-                        Remedy("rename_in_cube", name=cube),
-                    )
+                    f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. "
+                    "Nothing was changed. ",
+                    Remedy("rename_in_cube", name=cube),
                 )
             rename(store, relation.uuid, new, actor.history)
             return

@@ -11,7 +11,7 @@ from ktk_engine.cli.console import listener, make_console, make_table, print_tab
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.formatting import counted
-from ktk_engine.messages import Message, spoken
+from ktk_engine.messages import spoken
 from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _show(found: Checked) -> None:
     if len(found.problems) - len(general) > _SHOWN:
         say(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:
-        say(Message(f"\n{item.dataset or found.name}: ", item.reason))
+        say(f"\n{item.dataset or found.name}: ", item.reason)
 
 
 def _tagged(found: Checked) -> str:

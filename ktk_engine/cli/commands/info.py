@@ -12,7 +12,6 @@ from ktk_engine.cli.console import make_console, make_table, print_table, say, s
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.project_orphans import project_orphans
 from ktk_engine.formatting import counted, moment, number, size
-from ktk_engine.messages import Message
 
 if TYPE_CHECKING:
     from ktk_engine.describe.history import HistoryEntry
@@ -71,7 +70,7 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
     print_table(make_console(), table)
     for item in contents:
         if item.problem:
-            say(Message(f"\n{item.name}: ", item.problem), style="red")
+            say(f"\n{item.name}: ", item.problem, style="red")
     _show_orphans(store)
 
 
@@ -81,8 +80,7 @@ def _show_orphans(store: ObjectStore, name: str = "") -> None:
     for orphan in orphans:
         if manifest is not None and name in ("", orphan.scope):
             known = f". (target/manifest.json of {moment(manifest.generated)})"
-            said = Message(f"\nNo model of {manifest.project} builds ", orphan.message, known)
-            say(said, style="yellow")
+            say(f"\nNo model of {manifest.project} builds ", orphan.message, known, style="yellow")
 
 
 def _changed(item: Summary) -> str:
@@ -199,14 +197,14 @@ def _cells(item: DatasetDescription) -> list[str]:
 
 def _show_remarks(cube: CubeDescription) -> None:
     if cube.problem:
-        say(Message("\n", cube.problem), style="yellow")
+        say("\n", cube.problem, style="yellow")
     for item in cube.datasets:
         if item.relation != item.id:
             say(f"\n{item.id}: SQL knows it as {item.relation}")
         if item.published_as:
             say(f"\n{item.id}: published as {' and '.join(item.published_as)}")
         if item.problem:
-            say(Message(f"\n{item.id}: ", item.problem), style="red")
+            say(f"\n{item.id}: ", item.problem, style="red")
         elif item.note:
             say(f"\n{item.id}: {item.note}", style="yellow")
         elif not item.published and item.documents and not item.documented_at:

@@ -9,7 +9,6 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.messages import Message
 
 if TYPE_CHECKING:
     from ktk_engine.describe.history import HistoryEntry
@@ -39,7 +38,7 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     _show_history(entries)
     for entry in entries:
         if entry.problem:
-            say(Message(f"version {entry.version}: ", entry.problem))
+            say(f"version {entry.version}: ", entry.problem)
     for item in find_notes(store, cube):
         say(item.origin)
     if any(entry.problem for entry in entries):
