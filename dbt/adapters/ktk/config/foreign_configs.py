@@ -12,13 +12,11 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ConfigReader
+from dbt.adapters.ktk.config.config_reader import ConfigReader, refusing
 from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
 from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
-from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
-from ktk_engine.errors import KtkError
 
 _ALL = tuple(item for group in FOREIGN_CONFIGS.values() for item in group)
 KEYS = frozenset(item.key for item in _ALL)
@@ -72,10 +70,8 @@ def in_own_words(
             _map(model, item, value, own)
         elif item.treatment == "noted" and stored:
             metadata |= _notes(model, item, value)
-    try:
+    with refusing(f"Model {model}"):
         check_user_metadata(model, metadata)
-    except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
     return own, metadata
 
 

@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
+from dbt.adapters.ktk.config.config_reader import (
+    ROLES,
+    WITH_ROLE,
+    ConfigReader,
+    declared_in,
+    refusing,
+)
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.foreign_configs import KEYS as FOREIGN
 from dbt.adapters.ktk.config.foreign_configs import in_own_words
@@ -26,9 +32,7 @@ from dbt.adapters.ktk.config.skip_unchanged import DETERMINISTIC, KEY, skip_unch
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
-from dbt.adapters.ktk.voice import DBT
 from ktk_engine.change.versions import Versions
-from ktk_engine.errors import KtkError
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.arrow_name import arrow_name
@@ -178,7 +182,7 @@ def parse_model_config(
     else:
         _require(reader, ("cube", "dimension_columns"), materialized)
     found = parse_constraints(model, columns or {}, constraints) if contract else ModelConstraints()
-    try:
+    with refusing(f"Model {model}"):
         target = WriteRequest(
             dataset=reader.text("dataset") if config.get("dataset") is not None else alias,
             relation=alias,
@@ -201,8 +205,6 @@ def parse_model_config(
             metadata=metadata,
             **reader.options(),
         )
-    except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
     own = (model, materialized, declared, contract, target)
     compact, publish = reader.auto_compact(), reader.publish()

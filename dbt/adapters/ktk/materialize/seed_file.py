@@ -16,12 +16,12 @@ import agate
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
-from dbt_common.exceptions import CompilationError, DbtConfigError
+from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.ktk.config.config_reader import refusing
 from dbt.adapters.ktk.materialize.seed_cells import Cells, cast, infer
 from dbt.adapters.ktk.materialize.seed_text import check_text, empty_lines, filled
-from dbt.adapters.ktk.voice import DBT
-from ktk_engine.errors import DataError, KtkError
+from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type, sql_name
@@ -131,10 +131,8 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
     """Read a seed's `column_types` in Arrow's or SQL's names; a `DbtConfigError` for others."""
     types = {}
     for name, text in (config.get("column_types") or {}).items():
-        try:
+        with refusing(f"Seed {model}: column_types.{name}"):
             types[str(name)] = parse_type(str(text))
-        except KtkError as error:
-            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error.said(DBT)}") from error
     return types
 
 
