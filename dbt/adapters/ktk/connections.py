@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count, islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -338,11 +338,9 @@ class KtkConnectionManager(SparkConnectionManager):
         ):
             yield
 
-    @contextmanager
-    def exception_handler(self, sql: str) -> Iterator[None]:
+    def exception_handler(self, sql: str) -> AbstractContextManager[None]:
         """Run a statement; see `running`."""
-        with self.running():
-            yield
+        return self.running()
 
     def execute(
         self,
