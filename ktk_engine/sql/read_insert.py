@@ -5,10 +5,8 @@ from __future__ import annotations
 from ktk_engine.messages import Remedy
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
-from ktk_engine.sql.token import replaced, tokenize
+from ktk_engine.sql.token import FIRST_OF_QUERY, replaced, tokenize
 from ktk_engine.types.identifier import find_name
-
-_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
 
 def read_insert(reader: Reader, ctes: str = "") -> Insert:
@@ -97,7 +95,7 @@ def _partition(reader: Reader) -> dict[str, str]:
 
 def _is_query(reader: Reader) -> bool:
     """Whether parentheses hold a query rather than names of columns."""
-    return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
+    return reader.peek(1) in FIRST_OF_QUERY | {"("} and reader.peek(2) not in (",", ")")
 
 
 def _replaced(reader: Reader, found: dict[str, object]) -> None:

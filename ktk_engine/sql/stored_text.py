@@ -16,7 +16,7 @@ from ktk_engine.messages import Remedy
 from ktk_engine.sql.references import count_uses_of_with
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
-from ktk_engine.sql.token import Token, name_of, replaced, tokenize
+from ktk_engine.sql.token import FIRST_OF_QUERY, Token, name_of, replaced, tokenize
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -52,7 +52,6 @@ _BEFORE_ALIAS = frozenset({"AS", "WITH", "RECURSIVE", ")"})
 _OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 _NESTED = frozenset({"ARRAY", "MAP", "STRUCT"})
 _PREFIXES = frozenset({"NOT", "-", "+", "~", "!"})
-_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
 
 
 def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
@@ -92,7 +91,7 @@ def calls(sql: str) -> list[str]:
     """All names before a parenthesis in a text, in lower case, whatever they are there."""
     tokens = tokenize(sql)
     pairs = itertools.pairwise(tokens)
-    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and is_name(one)}
+    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and one.is_name}
     return sorted(name.lower() for name in found)
 
 
@@ -189,7 +188,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             return "writes (`insert`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
             return "runs a program (`using`)"
-        if behind != "(" or not is_name(token):
+        if behind != "(" or not token.is_name:
             continue
         name = name_of(text, token).lower()
         if name in REFUSED:
@@ -219,7 +218,7 @@ def _depth(words: Sequence[str]) -> int:
 def _problem_of_row(tokens: Sequence[Token]) -> str:
     """As `_problem`, for a condition on one row."""
     for token, behind in itertools.pairwise(tokens):
-        if token.word == "(" and behind.word in _QUERY - {"("} and behind.kind == "word":
+        if token.word == "(" and behind.word in FIRST_OF_QUERY:
             return "has a query"
     return ""
 
@@ -227,11 +226,6 @@ def _problem_of_row(tokens: Sequence[Token]) -> str:
 def _is_text(tokens: Sequence[Token]) -> bool:
     """Whether a text follows, or a parameter that may be one."""
     return any(token.kind == "text" or token.word in (":", "?") for token in tokens)
-
-
-def is_name(token: Token) -> bool:
-    """Whether a token may be a name."""
-    return token.kind in ("word", "quoted")
 
 
 def _is_known(words: Sequence[str], at: int, name: str) -> bool:
@@ -242,7 +236,7 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
 def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
     """Whether parentheses behind a word hold arguments, not another part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
-    if not is_name(token):
+    if not token.is_name:
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX
@@ -256,7 +250,8 @@ def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
 def _defines_query(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
     """Whether a name with columns is that of a query: `name (a, b) as (select`."""
     at += 2
-    while at < len(tokens) and (tokens[at].kind in ("word", "quoted") or words[at] == ","):
+    while at < len(tokens) and (tokens[at].is_name or words[at] == ","):
         at += 1
     behind = [*words[at : at + 5], "", "", "", "", ""]
-    return behind[:3] == [")", "AS", "("] and behind[3] in _QUERY and behind[4] not in (",", ")")
+    is_query = behind[3] in FIRST_OF_QUERY | {"("} and behind[4] not in (",", ")")
+    return behind[:3] == [")", "AS", "("] and is_query
