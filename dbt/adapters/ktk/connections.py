@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import count, islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -338,9 +338,11 @@ class KtkConnectionManager(SparkConnectionManager):
         ):
             yield
 
-    def exception_handler(self, sql: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
         """Run a statement; see `running`."""
-        return self.running()
+        with self.running():
+            yield
 
     def execute(
         self,
