@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Self
 
-from ktk_engine.messages import Message, Remedy, Voice, printable
+from ktk_engine.messages import Message, Remedy, Spoken, Voice, printable
 
 # Others may have written the text, so each expression looks at each stretch of it only once.
 _BEFORE_AT = re.compile(r"(?<![^\s@'\"])[^\s@'\"]++@")
@@ -60,14 +60,15 @@ class KtkError(Exception):
 
     committed = False
 
-    def __init__(self, message: object = "", *rest: object) -> None:
-        parts = message.parts if isinstance(message, Message) else (str(message),)
-        self.message = Message(*(_shown(p) if isinstance(p, str) else p for p in parts))
-        super().__init__(str(self.message), *rest)
+    def __init__(self, *parts: object) -> None:
+        """Make an error of the parts of its message."""
+        said = (p if isinstance(p, Spoken) else _shown(str(p)) for p in Message(*parts).parts)
+        self.message = Message(*said)
+        super().__init__(str(self.message))
 
-    def with_message(self, message: object) -> Self:
+    def with_message(self, *parts: object) -> Self:
         """The same error with another message: it keeps notes, findings, and what was committed."""
-        error = type(self)(message)
+        error = type(self)(Message(*parts))
         vars(error).update({**vars(self), "message": error.message})
         return error
 

@@ -24,7 +24,7 @@ from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_as_of import AsOfQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
@@ -328,11 +328,9 @@ class Cube(CubeOrTable):
         """
         if set(self.datasets) <= set(datasets):
             raise ConsistencyError(
-                Message(
-                    f"Cube {self.name} has no other datasets. To drop the whole cube: ",
-                    Remedy.on("drop", self.name),
-                    ". Nothing was removed.",
-                )
+                f"Cube {self.name} has no other datasets. To drop the whole cube: ",
+                Remedy.on("drop", self.name),
+                ". Nothing was removed.",
             )
         with self.transaction() as changes:
             changes.drop(*datasets)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError, KtkError
-from ktk_engine.messages import Message
 from ktk_engine.warehouse.returned_rows import is_of, refuse_repeated, table_of_pandas
 from ktk_engine.write.rows import ArrowRows, Rows
 
@@ -34,7 +33,7 @@ def explaining_fixes(*frames: Frame) -> Iterator[None]:
         if "table[" not in str(error) or not any(is_of("pandas", frame) for frame in frames):
             raise
         said = "\nHere, `table` is the frame in Arrow: table = pa.table(df)"
-        raise error.with_message(Message(error.message, said)).with_traceback(
+        raise error.with_message(error.message, said).with_traceback(
             error.__traceback__
         ) from error.__cause__
 

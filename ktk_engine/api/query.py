@@ -16,7 +16,6 @@ from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.api.shards import Pinned, check_shard, pinned
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
-from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan import Plan
@@ -473,7 +472,7 @@ class Query:
             try:
                 return by_spark()
             except SessionError as error:
-                raise SessionError(Message(reason, " Spark did not answer: ", error)) from error
+                raise SessionError(reason, " Spark did not answer: ", error) from error
 
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None

@@ -22,7 +22,6 @@ from ktk_engine.log.scope import LogScope, cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
-from ktk_engine.messages import Message
 from ktk_engine.plan.open_relation import open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.store.ask_all import ask_all
@@ -324,7 +323,7 @@ class Store(OpenedStore):
             return plan_cleanup(self._store, scope, retention)
         done = run_cleanup(self._store, scope, retention, python_history())
         if done.warning:
-            raise ForeignWriterError(Message("Nothing was deleted: ", done.warning, "."))
+            raise ForeignWriterError("Nothing was deleted: ", done.warning, ".")
         return done.garbage
 
     def relation(

@@ -128,13 +128,10 @@ def _target(
 ) -> WriteRequest:
     """The table with the given layout; None keeps the present one."""
     known = WriteRequest.of(state.snapshot(name)) if name in state.datasets else WriteRequest(name)
-    target = replace(
-        known,
-        partition_by=_names(layout, "partition_by", known.partition_by),
-        indexes=_names(layout, "indexes", known.indexes),
-        clustered_by=_names(layout, "clustered_by", known.clustered_by),
-        metadata=dict(metadata),
-    )
+    given: dict[str, Any] = {
+        key: names_of(key, names) for key, names in layout.items() if names is not None
+    }
+    target = replace(known, **given, metadata=dict(metadata))
     if name in state.datasets:
         return target
     if resolve(store, cube_scope(name)).datasets:
@@ -150,12 +147,3 @@ def _target(
             else f"{name} is the name of {found[0].uuid}. Nothing was written."
         )
     return target
-
-
-def _names(
-    layout: Mapping[str, Sequence[str] | None], argument: str, known: tuple[str, ...]
-) -> tuple[str, ...]:
-    names = layout[argument]
-    if names is None:
-        return known
-    return names_of(argument, names)

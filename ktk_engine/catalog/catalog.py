@@ -222,11 +222,9 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
     for uuid, state in others.items():
         if uuid not in state.datasets:
             raise DatasetNotFoundError(
-                Message(
-                    f"Cube {view.name} reads {uuid} from {state.store.url}, which no longer has "
-                    "this dataset. ",
-                    Remedy("build_cube_again"),
-                )
+                f"Cube {view.name} reads {uuid} from {state.store.url}, which no longer has "
+                "this dataset. ",
+                Remedy("build_cube_again"),
             )
     return own.joined_with(others)
 

@@ -30,10 +30,7 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
         found = [state for state in _candidates(store, name) if state.head is not None]
     if len(found) > 1:
         raise ConsistencyError(
-            Message(
-                f"{store.url} has a cube and a table named {name}. ",
-                Remedy("build_under_other_name"),
-            )
+            f"{store.url} has a cube and a table named {name}. ", Remedy("build_under_other_name")
         )
     if not found:
         raise DatasetNotFoundError(_not_found(store, name))

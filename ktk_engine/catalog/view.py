@@ -14,7 +14,7 @@ from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.field_types import with_field_types
 from ktk_engine.format.own_format import others_of, read_checksummed, render_checksummed
 from ktk_engine.format.parse_json import check_size
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
 
@@ -78,20 +78,12 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         document = read_checksummed(data, f"View {key}")
         if document["kind"] not in ("view", "cube"):
             said = f"View {key} has an unknown kind. "
-            raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
+            raise UnsupportedFormatError(said, Remedy("upgrade"))
+        known = {"checked": "", **document}
         view = ViewDocument(
-            name=str(document["name"]),
-            kind=document["kind"],
-            sql=str(document["sql"]),
-            cube=str(document["cube"]),
+            **{name: known[name] for name in _NAMES - {"datasets", "comments"}},
             datasets=tuple(document["datasets"]),
-            external=dict(document["external"]),
-            columns=dict(document["columns"]),
             comments=comments_of(document["comments"]),
-            owner=str(document["owner"]),
-            node=str(document["node"]),
-            project=str(document["project"]),
-            checked=str(document.get("checked", "")),
             others=others_of(document, _NAMES),
         )
         return with_field_types(view)
@@ -129,6 +121,6 @@ def named_by_cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
     match = _CUBE_COMMENT.search(sql)
     if match is None:
         raise ConfigurationError(
-            Message(f"Cube {name} does not say which datasets it joins. ", Remedy("cube_body"))
+            f"Cube {name} does not say which datasets it joins. ", Remedy("cube_body")
         )
     return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ktk_engine.cli.voice import COMMAND
-from ktk_engine.messages import Message, Remedy, Voice, printable, spoken
+from ktk_engine.messages import Message, Remedy, Voice, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,10 +39,14 @@ def listener() -> Listener:
     return found
 
 
-def say(text: object, err: bool = False) -> None:
-    """Print a line in the listener's words."""
+def say(*parts: object, err: bool = False, style: str = "") -> None:
+    """Print a line in the listener's words, on a terminal in a style of rich such as `red`."""
     to = listener()
-    click.echo(printable(spoken(text, to.voice)), None if err else to.output, err=err)
+    said = Message(*parts).said(to.voice)
+    if style:
+        make_console().print(said, style=style, soft_wrap=True)
+    else:
+        click.echo(printable(said), None if err else to.output, err=err)
 
 
 def say_json(data: Any) -> None:
@@ -68,7 +72,7 @@ def _plain(data: Any, voice: Voice) -> Any:
 def warn(warning: object) -> None:
     """Print a warning on standard error unless it is empty."""
     if warning:
-        say(Message("Warning: ", warning), err=True)
+        say("Warning: ", warning, err=True)
 
 
 def make_console() -> Console:

@@ -70,7 +70,9 @@ def find_changed_rows(
         # A row may begin or cease to fulfil the condition.
         deciding = [(*names, *item.columns) for names, item in zip(read, where, strict=True)]
         cells = tuple(_changed_cells(before, after, deciding))
-        mains = [_main(item, cells) for item in (before, after)]
+        known = [side for item in cells for side in item.sides]
+        datasets = map(_main_dataset, (before, after))
+        mains = [next(side for side in known if side.snapshot is one) for one in datasets]
         partitions = _partitions_of_cells(mains, cells, _within(after))
     else:
         mains = list(compare_files(_whole(before), _whole(after), None))
@@ -238,44 +240,28 @@ def _changed_cells(
         found = {}
         for name, snapshot in datasets_of(loaded).items():
             payload = {*visible_columns(snapshot)} - address
-            main = not isinstance(loaded, LoadedCube) or _is_seed(loaded, name)
-            if main or payload & {*names}:
+            if snapshot is _main_dataset(loaded) or payload & {*names}:
                 within = tuple(n for n in _within(after) if n in snapshot.partition_keys)
                 own = tuple(n for n in _cells_of(after) if n in snapshot.columns)
                 found[name] = (within, tuple(n for n in own if n not in within))
         sides.append(found)
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         forms = [side.get(name) for side in sides]
-        versions = [
-            _whole(loaded, name) if form is not None else None
-            for loaded, form in zip((before, after), forms, strict=True)
-        ]
-        (old, new), (form, other) = versions, forms
-        if (
-            old
-            and new
-            and form
-            and other
-            and {*form[0]} == {*other[0]}
-            and {*form[1]} == {*other[1]}
-        ):
-            yield ChangedCells(compare_files(old, new, form[0]), *form)
+        form, other = forms
+        if form and other and all({*a} == {*b} for a, b in zip(form, other, strict=True)):
+            files = compare_files(_whole(before, name), _whole(after, name), form[0])
+            yield ChangedCells(files, *form)
             continue
-        for version, known in zip(versions, forms, strict=True):
-            if version and known:
-                yield ChangedCells((version,), *known)
+        for loaded, known in zip((before, after), forms, strict=True):
+            if known:
+                yield ChangedCells((_whole(loaded, name),), *known)
 
 
-def _is_seed(loaded: LoadedCube, name: str) -> bool:
-    return name == loaded.specification.seed_dataset
-
-
-def _main(loaded: Loaded, cells: Sequence[ChangedCells]) -> DatasetVersion:
-    """The version of the dataset whose files make the partitions."""
-    snapshot = next(iter(datasets_of(loaded).values()))
+def _main_dataset(loaded: Loaded) -> Snapshot:
+    """The dataset whose files make the partitions: the table, or the seed dataset of a cube."""
     if isinstance(loaded, LoadedCube):
-        snapshot = loaded.snapshots[loaded.specification.seed_dataset]
-    return next(s for item in cells for s in item.sides if s.snapshot is snapshot)
+        return loaded.snapshots[loaded.specification.seed_dataset]
+    return loaded.snapshot
 
 
 def _partitions_of_cells(

@@ -6,7 +6,7 @@ Every refusal of a column starts here; see docs/design/writing.md, The gate.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -65,23 +65,13 @@ def check_columns(
     dataset = target.dataset if target.cube else ""
     change = change_schema(committed, model, policy, configured, keeps_rows, dataset)
     findings += unless_found(change.findings, findings)
-    return CheckedColumns(change.model, change.committed, tuple(findings), change.notes)
+    return replace(change, findings=tuple(findings))
 
 
 def unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
     """Give new findings on columns without one: one reason per column is enough."""
     columns = {finding.column for finding in found}
     return [finding for finding in new if finding.column not in columns]
-
-
-@dataclass(frozen=True)
-class SchemaChange:
-    """The outcome of comparing a model with the committed schema."""
-
-    model: pa.Schema  # without ignored columns
-    committed: pa.Schema  # without dropped columns
-    findings: tuple[Finding, ...]  # refused differences; a class never changes
-    notes: tuple[str, ...]  # accepted differences, for the run's message
 
 
 def change_schema(
@@ -91,7 +81,7 @@ def change_schema(
     configured: Collection[str] = (),
     keeps_rows: bool = False,
     dataset: str = "",
-) -> SchemaChange:
+) -> CheckedColumns:
     """Decide about the differences between a model and its dataset.
 
     `fail` refuses them all, and so does `full_refresh`, whose caller rebuilds. `append_new_columns`
@@ -125,7 +115,7 @@ def change_schema(
         for item in findings
         if not (item.rule in ("unknown", "missing") and item.column in accepted)
     )
-    return SchemaChange(model, committed, refused, tuple(notes))
+    return CheckedColumns(model, committed, refused, tuple(notes))
 
 
 def find_alike(model: pa.Schema) -> list[Finding]:

@@ -15,7 +15,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
-from ktk_engine.gate.check_columns import check_columns, unless_found
+from ktk_engine.gate.check_columns import CheckedColumns, check_columns, unless_found
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
@@ -102,7 +102,7 @@ def validate_write(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
         )
     if checked.breakage is not None:
-        raise ConsistencyError(Message(f"Dataset {target.uuid} was refused. ", checked.breakage))
+        raise ConsistencyError(f"Dataset {target.uuid} was refused. ", checked.breakage)
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:
@@ -113,9 +113,10 @@ def validate_write(
     order = dict.fromkeys([*model.names, *schema.names])
     schema = pa.schema([schema.field(name) for name in order])
     candidate = _candidate(target, schema)
-    specification = _specification(target, candidate, others)
+    datasets = {**others, target.dataset: candidate}
+    specification = find_cube(target.cube, datasets)
     if target.cube:
-        check_cube(target.cube, {**others, target.dataset: candidate}, specification)
+        check_cube(target.cube, datasets, specification)
     indexes = tuple(sorted(candidate.with_index))
     return ValidatedWrite(
         target,
@@ -138,15 +139,11 @@ def validate_view(name: str, model: pa.Schema, declared: Mapping[str, pa.DataTyp
 
 
 @dataclass(frozen=True)
-class _Checked:
+class _Checked(CheckedColumns):
     """The outcome of all checks, before any error is raised."""
 
-    model: pa.Schema
-    committed: pa.Schema | None
-    findings: tuple[Finding, ...]
     breakage: Message | None = None
     leaving: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def remark(self, target: WriteRequest) -> Message:
         """What follows the table of findings."""
@@ -174,7 +171,9 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     findings = _with_fix_of_layout(target, own, columns.findings)
     if not columns.storable:
         return _Checked(model, committed, tuple(findings))
-    broken = _broken(target, model, others, own)
+    broken: Mapping[str, tuple[str, ...]] = {}
+    if target.role == "seed":
+        broken = broken_enrichments(model, target.specification, others, own)
     may_leave = target.cascade and full_refresh and not external.keys() & broken
     leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
@@ -189,7 +188,7 @@ def _check(target: WriteRequest, model: pa.Schema, datasets: Mapping[str, Snapsh
     # Rows that keep the dataset's classes break nothing, so what the findings say comes first.
     if broken and not leaving and not (findings and target.mode is not None):
         text = breakage_text(target.cube, broken, full_refresh, external)
-    return _Checked(model, committed, tuple(findings), text, leaving, notes)
+    return _Checked(model, committed, tuple(findings), notes, breakage=text, leaving=leaving)
 
 
 def _remaining(
@@ -201,15 +200,6 @@ def _remaining(
         for name, item in datasets.items()
         if name != target.dataset and name not in leaving
     }
-
-
-def _broken(
-    target: WriteRequest, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
-) -> dict[str, tuple[str, ...]]:
-    """The enrichments that a new seed dataset breaks."""
-    if target.role != "seed":
-        return {}
-    return broken_enrichments(model, target.specification, others, own)
 
 
 def check_scope(snapshots: Mapping[str, Snapshot]) -> None:
@@ -295,12 +285,6 @@ def _candidate(target: WriteRequest, schema: pa.Schema) -> Snapshot:
     )
 
 
-def _specification(
-    target: WriteRequest, candidate: Snapshot, others: Mapping[str, Snapshot]
-) -> CubeSpecification | None:
-    return find_cube(target.cube, {**others, target.dataset: candidate})
-
-
 def _check_one_seed(target: WriteRequest, datasets: Mapping[str, Snapshot]) -> None:
     """Refuse a second seed dataset before its columns are compared, which would only confuse."""
     if target.role != "seed":
@@ -319,9 +303,7 @@ def _check_one_seed(target: WriteRequest, datasets: Mapping[str, Snapshot]) -> N
         raise ConsistencyError(refusal(target.uuid, [problem]))
 
 
-def _owner_fix(
-    target: WriteRequest,
-) -> Callable[[str, str], Remedy] | None:
+def _owner_fix(target: WriteRequest) -> Callable[[str, str], Remedy] | None:
     """Make a function of owner and column that gives the fix; None keeps the general one."""
     built_by, dataset = target.built_by, target.dataset
     if built_by is None:

@@ -93,9 +93,7 @@ def _check_layout(target: WriteRequest, base: Snapshot) -> None:
     if not differences:
         return
     raise ConfigurationError(
-        Message(
-            f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. ", _fix(target)
-        )
+        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. ", _fix(target)
     )
 
 

@@ -5,12 +5,11 @@ Everything after it, from the gate to files and documents, compares exact names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from ktk_engine.cube.user_metadata import DIMENSION_COLUMNS, cube_value
-from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier, find_names, name_finder
@@ -57,7 +56,7 @@ def spelled(target: WriteRequest, columns: Sequence[str]) -> WriteRequest:
         clustered_by=names(target.clustered_by),
         bucket_by=names(target.bucket_by),
         declared=spelled_keys(target.declared, columns),
-        constraints=tuple(_spelled(item, names) for item in target.constraints),
+        constraints=tuple(replace(i, columns=names(i.columns)) for i in target.constraints),
     )
 
 
@@ -65,7 +64,3 @@ def spelled_keys(given: Mapping[str, _T], columns: Sequence[str]) -> dict[str, _
     """Respell the column names that are keys of a mapping."""
     find = name_finder(columns)
     return {find(name) or name: item for name, item in given.items()}
-
-
-def _spelled(item: Constraint, names: Callable[[Sequence[str]], tuple[str, ...]]) -> Constraint:
-    return replace(item, columns=names(item.columns))

@@ -41,8 +41,8 @@ def charts_of(report: CubeReport) -> dict[str, dict[str, Any]]:
     if any(len(sizes) for sizes in report.file_bytes.values()):
         charts["files"] = _file_sizes(report.file_bytes, names)
     if report.history:
-        charts["rows"] = _timeline(report.history, names, "rows", "~s")
-        charts["bytes"] = _timeline(report.history, names, "bytes", "~s")
+        charts["rows"] = _timeline(report.history, names, "rows")
+        charts["bytes"] = _timeline(report.history, names, "bytes")
     for number, plan in enumerate(report.funnels.values()):
         if isinstance(plan, Plan):
             charts[f"funnel-{number}"] = _funnel(plan)
@@ -160,7 +160,7 @@ def _file_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> alt.Chart:
 
 
 def _timeline(
-    history: Sequence[HistoryEntry], names: Sequence[str], measure: str, form: str
+    history: Sequence[HistoryEntry], names: Sequence[str], measure: str
 ) -> alt.LayerChart:
     values = [
         {
@@ -181,7 +181,7 @@ def _timeline(
         .axis(labelExpr=_MOMENT, tickCount=5, labelOverlap="greedy", labelSeparation=10)
         .scale(type="utc"),
         y=alt.Y("value:Q", title=measure).axis(
-            format=form, tickCount=min(max(value["value"] or 1 for value in values), _TICKS)
+            format="~s", tickCount=min(max(value["value"] or 1 for value in values), _TICKS)
         ),
         color=_by_dataset(names),
         tooltip=[

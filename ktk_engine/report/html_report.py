@@ -11,7 +11,6 @@ from ktk_engine.extras import need
 from ktk_engine.formatting import counted, moment, number, size
 from ktk_engine.messages import PYTHON, Voice, spoken
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.plan import Plan
 from ktk_engine.report.cube_report import CubeReport
 
 
@@ -34,7 +33,7 @@ def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
         cube=report.description,
         charts=_as_script(charts_of(report)),
         scripts=_scripts(),
-        funnels=[_funnel(query, plan) for query, plan in report.funnels.items()],
+        explain=explain,
     )
 
 
@@ -51,9 +50,3 @@ def _as_script(charts: dict[str, dict[str, Any]]) -> str:
     """JSON that is safe in a script element."""
     text = json.dumps(charts, default=str)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _funnel(query: str, plan: Plan | str) -> dict[str, str]:
-    if isinstance(plan, Plan):
-        return {"query": query, "text": explain(plan), "problem": ""}
-    return {"query": query, "text": "", "problem": plan}

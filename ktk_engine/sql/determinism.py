@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ktk_engine.sql.dialect import LEFT_TO_SPARK
 from ktk_engine.sql.spark_functions import DETERMINISTIC, WITHOUT_PARENTHESES
 from ktk_engine.sql.statement import read_statement
-from ktk_engine.sql.stored_text import is_call, is_name
+from ktk_engine.sql.stored_text import is_call
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 
 # Spark reads such a text as the day or time of the run, where it becomes a date or timestamp.
@@ -106,7 +106,7 @@ def _problems(
             yield "reads a sample", token.start
         elif token.word == "USING" and tokens[at + 1 : at + 2] and tokens[at + 1].kind == "text":
             yield "runs a program", token.start
-        elif not is_name(token) or token.start in by_text:
+        elif not token.is_name or token.start in by_text:
             continue
         elif behind != "(":
             name = name_of(sql, token).lower()
@@ -187,7 +187,7 @@ def _is_constant(tokens: Sequence[Token], words: Sequence[str], first: int, last
         type_at = 0 if depth < type_at - 1 else type_at
         if words[at] == "AS" and not type_at:
             type_at = depth + 1
-        if type_at or not is_name(tokens[at]) or words[at] in _NO_COLUMNS:
+        if type_at or not tokens[at].is_name or words[at] in _NO_COLUMNS:
             continue
         before = words[at - 1] if at else ""
         is_field = before == "." and at > 1 and words[at - 2] in _CLOSING

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.sql.token import Token, text_of, text_of_literal, tokenize
-from ktk_engine.types.identifier import find_name, name_finder
+from ktk_engine.sql.token import Token, replaced, text_of, text_of_literal, tokenize
+from ktk_engine.types.identifier import name_finder
 from ktk_engine.types.quote import quote_identifier, quote_text
 
 _ZONE = "spark.sql.session.timeZone"
@@ -45,7 +45,7 @@ LEFT_TO_SPARK = re.compile(r"\$\{|[\d.]{39}")
 _BEFORE_LITERALS = frozenset(
     {"ESCAPE", "COMMENT", "DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 )
-_Change = tuple[int, int, str]  # from one place of a text to another, and what is there instead
+_Change = tuple[int, int, str]  # see `replaced`; a blank keeps it apart from the word before
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class Dialect:
         if not self.is_other_text:
             return sql
         literals = _open_literals(sql)
-        return _replaced(
-            sql, [(t.start, t.end, self._in_default(sql[t.start : t.end])) for t in literals]
+        return replaced(
+            sql, ((t.start, t.end, f" {self._in_default(sql[t.start : t.end])}") for t in literals)
         )
 
     def _in_default(self, literal: str) -> str:
@@ -114,7 +114,7 @@ class Dialect:
                 first, *others = items
                 run = tokens[first : first + 1 + len(others)]
                 found += self._for_spark(sql, run, tokens[max(first - 2, 0) : first])
-        return _replaced(sql, found)
+        return replaced(sql, ((start, end, f" {text}") for start, end, text in found))
 
     def _for_spark(self, sql: str, run: list[Token], before: list[Token]) -> list[_Change]:
         """Spell adjacent literals, which Spark joins; `before` are the tokens before them."""
@@ -155,9 +155,7 @@ class Dialect:
 
     def find(self, name: str, known: Iterable[str]) -> str | None:
         """The known name that is meant; None if there is none, or there are several."""
-        if self.is_case_sensitive:
-            return name if name in known else None
-        return find_name(name, known)
+        return self.finder(known)(name)
 
     def finder(self, known: Iterable[str]) -> Callable[[str], str | None]:
         """A function like `find` for many names among the same known ones."""
@@ -192,12 +190,3 @@ def _open_literals(sql: str) -> Iterator[Token]:
 def _is_open(sql: str, token: Token) -> bool:
     is_sparks = LEFT_TO_SPARK.search(sql, token.start, token.end)
     return not is_sparks and bool(_OPEN.search(sql, token.start, token.end - 1))
-
-
-def _replaced(sql: str, changes: Iterable[_Change]) -> str:
-    """A text with others from some places to others."""
-    pieces, at = [], 0
-    for start, end, text in changes:
-        pieces += [sql[at:start], " ", text]
-        at = end
-    return "".join([*pieces, sql[at:]])

@@ -30,12 +30,12 @@ _MORE_CLAUSES = ("LOCATION", "COMMENT", "TBLPROPERTIES", "DEFAULT", "WITH", "SOR
 
 @dataclass
 class _Table:
-    """What the reader knows about a table so far."""
+    """What the reader knows about a table so far, by the fields of `CreateTable`."""
 
-    columns: list[ColumnDefinition] = field(default_factory=list)
-    constraints: list[TableConstraint] = field(default_factory=list)
-    partition_by: list[str] = field(default_factory=list)
-    unsupported: list[str] = field(default_factory=list)
+    columns: tuple[ColumnDefinition, ...] = ()
+    constraints: tuple[TableConstraint, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     provider: str = ""
     clustered_by: tuple[str, ...] = ()
     buckets: int | None = None
@@ -51,7 +51,7 @@ def read_table(reader: Reader) -> Command:
     or_replace = reader.skip("REPLACE") or (reader.skip("CREATE") and reader.skip("OR", "REPLACE"))
     table = _Table()
     if reader.skip("EXTERNAL"):
-        table.unsupported.append("external")
+        table.unsupported += ("external",)
     reader.expect("TABLE")
     word = reader.since(start).upper()
     lenient = reader.skip("IF", "NOT", "EXISTS")
@@ -71,24 +71,7 @@ def read_table(reader: Reader) -> Command:
     query = reader.query() if reader.next is not None else ""
     if query and table.columns:
         reader.refuse("a table with a query has its columns")
-    return CreateTable(
-        word,
-        name,
-        lenient,
-        or_replace=or_replace,
-        columns=tuple(table.columns),
-        constraints=tuple(table.constraints),
-        partition_by=tuple(table.partition_by),
-        provider=table.provider,
-        clustered_by=table.clustered_by,
-        buckets=table.buckets,
-        compression=table.compression,
-        needless=table.needless,
-        comment=table.comment,
-        properties=table.properties,
-        unsupported=tuple(table.unsupported),
-        query=query,
-    )
+    return CreateTable(word, name, lenient, or_replace=or_replace, query=query, **vars(table))
 
 
 def _begins_query(reader: Reader) -> bool:
@@ -100,7 +83,7 @@ def _element(reader: Reader, table: _Table) -> None:
     if reader.peek() in _CONSTRAINTS and (reader.peek(1) in ("(", "KEY") or _is_named(reader)):
         _constraint(reader, table, "")
     else:
-        table.columns.append(_column(reader, table))
+        table.columns += (_column(reader, table),)
 
 
 def _is_named(reader: Reader) -> bool:
@@ -123,7 +106,7 @@ def _column(reader: Reader, table: _Table) -> ColumnDefinition:
             start = reader.at
             reader.take()
             reader.step_to((",", "COMMENT", "NOT", "CONSTRAINT", "DEFAULT", "GENERATED"))
-            table.unsupported.append(f"{name} {reader.since(start)}")
+            table.unsupported += (f"{name} {reader.since(start)}",)
     return ColumnDefinition(name, type_, nullable, comment)
 
 
@@ -147,9 +130,9 @@ def _constraint(reader: Reader, table: _Table, column: str) -> None:
     if found is None or reader.at > behind:  # a foreign key, or one that is not enforced
         if reader.at == start:
             reader.refuse(f"`{reader.rest()}` is not understood")
-        table.unsupported.append(reader.since(start))
+        table.unsupported += (reader.since(start),)
     else:
-        table.constraints.append(found)
+        table.constraints += (found,)
 
 
 def _clause(reader: Reader, table: _Table) -> None:
@@ -160,7 +143,7 @@ def _clause(reader: Reader, table: _Table) -> None:
         if table.provider.lower() in _TABLE_FORMATS:
             table.needless[f"using {table.provider}"] = _COMMITTED
         elif table.provider.lower() not in ("parquet", "ktk"):
-            table.unsupported.append(f"using {table.provider}")
+            table.unsupported += (f"using {table.provider}",)
     elif reader.skip("OPTIONS"):
         _options(reader, table)
     elif reader.skip("LOCATION"):
@@ -188,7 +171,7 @@ def _clause(reader: Reader, table: _Table) -> None:
         if clause.upper().startswith("SKEWED"):
             table.needless["skewed by"] = "files are cut by their size"
         else:
-            table.unsupported.append(clause)
+            table.unsupported += (clause,)
     else:
         reader.refuse(f"`{reader.rest()}` is not understood")
 
@@ -233,15 +216,15 @@ def _partition(reader: Reader, table: _Table) -> None:
     start = reader.at
     name = reader.name()
     if reader.peek() in (",", ")") and len(name) == 1:
-        table.partition_by.append(name[0])
+        table.partition_by += (name[0],)
         return
     if reader.peek() in (",", ")", "(", "."):
         reader.step_to((",",))
-        table.unsupported.append(f"partitioned by {reader.since(start)}")
+        table.unsupported += (f"partitioned by {reader.since(start)}",)
         return
     reader.at = start
-    table.columns.append(_column(reader, table))
-    table.partition_by.append(name[0])
+    table.columns += (_column(reader, table),)
+    table.partition_by += (name[0],)
 
 
 def read_view(reader: Reader) -> Command:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
-from ktk_engine.sql.token import tokenize
+from ktk_engine.sql.token import FIRST_OF_QUERY, replaced, tokenize
 from ktk_engine.types.identifier import find_name
-
-_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
 
 def read_insert(reader: Reader, ctes: str = "") -> Insert:
@@ -44,10 +42,8 @@ def _head(reader: Reader) -> dict[str, object]:
     reader.expect("INSERT")
     if reader.peek() == "WITH":
         reader.refuse(
-            Message(
-                "WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
-                Remedy("evolve"),
-            )
+            "WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
+            Remedy("evolve"),
         )
     overwrite = bool(reader.skip("OVERWRITE"))
     if not overwrite:
@@ -99,7 +95,7 @@ def _partition(reader: Reader) -> dict[str, str]:
 
 def _is_query(reader: Reader) -> bool:
     """Whether parentheses hold a query rather than names of columns."""
-    return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
+    return reader.peek(1) in FIRST_OF_QUERY | {"("} and reader.peek(2) not in (",", ")")
 
 
 def _replaced(reader: Reader, found: dict[str, object]) -> None:
@@ -137,6 +133,4 @@ def _without_default(query: str) -> str:
         is_last = behind is None or behind.word in (")", ",", "FROM")
         if token.word == "DEFAULT" and is_first and is_last and depth <= is_values:
             places.append(token)
-    for token in reversed(places):
-        query = f"{query[: token.start]}null{query[token.end :]}"
-    return query
+    return replaced(query, ((token.start, token.end, "null") for token in places))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.row_change import Clause, Kind, RowChange
 from ktk_engine.types.identifier import Identifier, Name
@@ -68,10 +68,8 @@ def _merge(reader: Reader) -> tuple[Name, RowChange]:
     reader.expect("MERGE")
     if reader.peek() == "WITH":
         _refuse(
-            Message(
-                "MERGE WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
-                Remedy("evolve"),
-            )
+            "MERGE WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. ",
+            Remedy("evolve"),
         )
     reader.expect("INTO")
     name = reader.target("USING")
@@ -209,5 +207,5 @@ def _check_last(clauses: Sequence[Clause]) -> None:
             )
 
 
-def _refuse(what: object) -> NoReturn:
-    raise ConfigurationError(Message("Not supported: ", what, ". Nothing was written."))
+def _refuse(*what: object) -> NoReturn:
+    raise ConfigurationError("Not supported: ", *what, ". Nothing was written.")

@@ -8,14 +8,20 @@ from typing import NoReturn, TypeVar
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import shortened
-from ktk_engine.messages import Message
 from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
-from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+from ktk_engine.sql.token import (
+    CLOSING,
+    FIRST_OF_QUERY,
+    OPENING,
+    Token,
+    name_of,
+    text_of,
+    tokenize,
+)
 from ktk_engine.types.identifier import Identifier, Name
 
 # dbt puts one at the start of each statement.
 _LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _T = TypeVar("_T")
 
 
@@ -78,7 +84,7 @@ class Reader:
     def part(self) -> str:
         """One part of a name."""
         token = self.take()
-        if token.kind not in ("word", "quoted"):
+        if not token.is_name:
             self.refuse(f"expected a name before `{self.sql[token.start :].strip()}`")
         return name_of(self.sql, token)
 
@@ -108,7 +114,7 @@ class Reader:
         if len(name) == 1 and name.key[0] in self.ctes:
             return name
         end = self.tokens[self.at - 1].end
-        follows = self.next is not None and self.next.kind in ("word", "quoted")
+        follows = self.next is not None and self.next.is_name
         aliased = follows and self.peek() not in behind
         self.references.append(Reference(name, start.start, end, aliased, alias_at=end))
         return name
@@ -123,7 +129,7 @@ class Reader:
         """Step over parentheses, and note the relations in them."""
         start, depth = self.at, 0
         while self.next is not None:
-            depth += (self.peek() in _OPENING) - (self.peek() in _CLOSING)
+            depth += (self.peek() in OPENING) - (self.peek() in CLOSING)
             self.at += 1
             if not depth:
                 break
@@ -133,7 +139,7 @@ class Reader:
         """An alias of what was just read; empty without one."""
         if self.skip("AS"):
             return self.part()
-        if self.next is None or self.next.kind not in ("word", "quoted") or self.peek() in behind:
+        if self.next is None or not self.next.is_name or self.peek() in behind:
             return ""
         return self.part()
 
@@ -213,12 +219,10 @@ class Reader:
 
         Words in parentheses, in `case ... end` and in names do not end it.
         """
-        start = self.at
-        self.step_to(ends)
-        self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
-        if start == self.at:
+        found = self.clause(*ends)
+        if not found:
             self.refuse(f"expected an expression {self.where()}")
-        return self.since(start)
+        return found
 
     def step_to(self, ends: Collection[str]) -> None:
         """Step to one of some words, or to the parenthesis that closes this level."""
@@ -226,11 +230,11 @@ class Reader:
         while self.at < len(self.tokens):
             word = self.peek()
             is_name = self.at > 0 and self.tokens[self.at - 1].word == "."
-            if word in _OPENING:
+            if word in OPENING:
                 if not (depth or cases) and word in ends and self._is_query_ahead():
                     return
                 depth += 1
-            elif word in _CLOSING:
+            elif word in CLOSING:
                 if not depth:
                     return
                 depth -= 1
@@ -256,10 +260,10 @@ class Reader:
         before = self.tokens[self.at - 1].word if self.at else ""
         return self.peek() == "FROM" and before == "DISTINCT"
 
-    def clause(self, end: str) -> str:
-        """A part of a query as written, up to a word or the end."""
+    def clause(self, *ends: str) -> str:
+        """A part of a statement as written, up to one of some words or the end."""
         start = self.at
-        self.step_to((end,))
+        self.step_to(ends)
         self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
         return self.since(start)
 
@@ -293,13 +297,13 @@ class Reader:
         """The text that is still unread."""
         return shortened(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
-    def refuse(self, reason: object) -> NoReturn:
+    def refuse(self, *reason: object) -> NoReturn:
         """Raise a `ConfigurationError` that quotes the statement."""
         said = shortened(_LEADING_COMMENT.sub("", self.sql).strip())
-        raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
+        raise ConfigurationError(f"{said}: ", *reason, ". Nothing was changed.")
 
 
-_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
+_QUERY = FIRST_OF_QUERY | {"("}
 _BEFORE_SUBQUERY = frozenset({"IN", "EXISTS", "ANY", "SOME", "ALL", "NOT", "AND", "OR", "LIKE"})
 # Before one of these, any word is a name.
 _BEHIND_NAME = frozenset({"", ",", ")", "=", ".", "AND", "OR", "IS", "IN"})

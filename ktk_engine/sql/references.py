@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+from ktk_engine.sql.token import (
+    CLOSING,
+    FIRST_OF_QUERY,
+    OPENING,
+    Token,
+    name_of,
+    text_of,
+    tokenize,
+)
 from ktk_engine.types.identifier import Identifier, Name
 
 
@@ -57,7 +65,6 @@ class _Level:
         return self.arguments and not self.is_query
 
 
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _QUERY = frozenset({"SELECT", "MAP", "REDUCE"})
 _SET = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
 # What ends the list of relations of FROM.
@@ -91,7 +98,7 @@ class _Scan:
     def is_name(self, ahead: int = 0) -> bool:
         """Whether the token ahead may be a name."""
         place = self.at + ahead
-        return place < len(self.tokens) and self.tokens[place].kind in ("word", "quoted")
+        return place < len(self.tokens) and self.tokens[place].is_name
 
     def run(self, ctes: frozenset[Identifier], only_with: bool = False) -> None:
         """Step over all tokens, or over `with ...` and the queries that it names."""
@@ -100,15 +107,16 @@ class _Scan:
             level, token = self.levels[-1], self.tokens[self.at]
             if only_with and self.at and len(self.levels) == 1 and level.state is _State.QUERY:
                 return
-            if token.word in _OPENING:
+            if token.word in OPENING:
                 self.open(level)
-            elif token.word in _CLOSING:
+            elif token.word in CLOSING:
                 self.close()
             elif token.word == "." or self.word(-1) == "." or self.word(1) == ".":
                 if level.state is _State.RELATION:
                     self.relation(level)
                     continue
-                self.plain(level)
+                if level.state is _State.QUERY:  # a part of a name, which is not a keyword
+                    level.state = _State.ELSE
             elif level.state is _State.QUERY:
                 self.query(level, token)
                 continue
@@ -127,7 +135,7 @@ class _Scan:
         new = _Level(_State.QUERY, level.ctes)
         if self.word() != "(":
             new.state = _State.ELSE
-        elif before is not None and before.kind in ("word", "quoted"):
+        elif before is not None and before.is_name:
             is_argument = before.word in ("TABLE", "STREAM")
             is_relation = is_argument or level.state is _State.RELATION
             new.state = _State.RELATION if is_relation else _State.QUERY
@@ -147,11 +155,6 @@ class _Scan:
                 level.ctes |= {closed.defines}
                 level.state = _State.WITH if self.word(1) == "," else _State.QUERY
                 self.at += self.word(1) == ","
-
-    def plain(self, level: _Level) -> None:
-        """A part of a name that is not a keyword."""
-        if level.state is _State.QUERY:
-            level.state = _State.ELSE
 
     def query(self, level: _Level, token: Token) -> None:
         """The first token of what may be a query."""
@@ -181,7 +184,7 @@ class _Scan:
             word = self.word()
             if word == "(" and not depth and (self.word(-1) == "AS" or self.word(1) in _STARTS):
                 break
-            depth += (word in _OPENING) - (word in _CLOSING)
+            depth += (word in OPENING) - (word in CLOSING)
         ctes = level.ctes | {name} if level.recursive else level.ctes
         level.state = _State.ELSE
         self.levels.append(_Level(_State.QUERY, ctes, defines=name))
@@ -226,9 +229,7 @@ class _Scan:
         if token.word == "AS":
             return True
         before = self.tokens[self.at - 1]
-        return token.kind in ("word", "quoted") and (
-            before.word == ")" or before.kind in ("number", "text")
-        )
+        return token.is_name and (before.word == ")" or before.kind in ("number", "text"))
 
     def relation(self, level: _Level) -> None:
         """Read what comes where a relation is expected."""
@@ -236,7 +237,7 @@ class _Scan:
         is_part = self.word(1) == "."
         behind = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
         level.state = _State.ELSE if level.is_argument else _State.FROM
-        if token.kind not in ("word", "quoted"):
+        if not token.is_name:
             self.at += 1
         elif is_part:
             self.named(level)
@@ -306,7 +307,7 @@ class _Scan:
         """Step over parentheses and their contents."""
         depth = 0
         while self.at < len(self.tokens):
-            depth += (self.word() in _OPENING) - (self.word() in _CLOSING)
+            depth += (self.word() in OPENING) - (self.word() in CLOSING)
             self.at += 1
             if not depth:
                 break
@@ -337,17 +338,17 @@ class _Scan:
             self.at += 1
             return f"{kind}'{text_of(self.sql, self.tokens[self.at - 1 : self.at])}'"
         while self.at < len(self.tokens) and self.word() not in _BEHIND_MOMENT:
-            if self.word() in _OPENING:
+            if self.word() in OPENING:
                 self.parenthesized()
             else:
                 self.at += 1
         return self.sql[self.tokens[start].start : self.tokens[self.at - 1].end]
 
 
-_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
+_STARTS = FIRST_OF_QUERY | {"("}
 _BEHIND_NAME = frozenset({",", ")", "AS"}) | _NO_ALIAS
 _TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"})
-_BEHIND_MOMENT = _NO_ALIAS | _CLOSING | {",", "AS", ";", "TABLESAMPLE"}
+_BEHIND_MOMENT = _NO_ALIAS | CLOSING | {",", "AS", ";", "TABLESAMPLE"}
 
 
 def read_name(text: str) -> Name | None:
@@ -356,7 +357,7 @@ def read_name(text: str) -> Name | None:
     names, dots = tokens[::2], tokens[1::2]
     if len(tokens) % 2 == 0 or any(dot.word != "." for dot in dots):
         return None
-    if any(token.kind not in ("word", "quoted") for token in names):
+    if not all(token.is_name for token in names):
         return None
     return Name(name_of(text, token) for token in names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ktk_engine.sql.references import Reference
-from ktk_engine.sql.token import name_of, tokenize
+from ktk_engine.sql.token import name_of, replaced, tokenize
 from ktk_engine.types.identifier import Name
 from ktk_engine.types.quote import quote_identifier
 
@@ -30,12 +30,7 @@ def rename(sql: str, names: Mapping[Reference, str]) -> str:
             changes[reference.start] = (reference.end, text + alias)
     for start, end, last in _qualifiers(sql, plain):
         changes.setdefault(start, (end, quote_identifier(last)))
-    pieces, at = [], 0
-    for start in sorted(changes):
-        end, text = changes[start]
-        pieces += [sql[at:start], text]
-        at = end
-    return "".join([*pieces, sql[at:]])
+    return replaced(sql, ((start, *changes[start]) for start in sorted(changes)))
 
 
 def qualify(sql: str, schemas: Mapping[Reference, str]) -> str:

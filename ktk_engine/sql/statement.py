@@ -155,13 +155,13 @@ def mentioned(sql: str) -> Iterator[Name]:
             yield from mentioned(text_of(sql, [token]))
         elif token.word == "." and 0 < index < len(tokens) - 1:
             pair = (tokens[index - 1], tokens[index + 1])
-            if all(part.kind in ("word", "quoted") for part in pair):
+            if all(part.is_name for part in pair):
                 yield Name(name_of(sql, part) for part in pair)
 
 
 def words(sql: str) -> set[Identifier]:
     """Give all words of a statement that may be names."""
-    named = (token for token in tokenize(sql) if token.kind in ("word", "quoted"))
+    named = (token for token in tokenize(sql) if token.is_name)
     return {Identifier(name_of(sql, token)) for token in named}
 
 

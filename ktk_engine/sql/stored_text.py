@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 
 from ktk_engine.errors import QueryError
 from ktk_engine.formatting import shortened
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.references import count_uses_of_with
 from ktk_engine.sql.spark_functions import FUNCTIONS, REFUSED
 from ktk_engine.sql.statement import GLOBAL_VIEWS, Statement, read_statement
-from ktk_engine.sql.token import Token, name_of, tokenize
+from ktk_engine.sql.token import FIRST_OF_QUERY, Token, name_of, replaced, tokenize
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
@@ -52,7 +52,6 @@ _BEFORE_ALIAS = frozenset({"AS", "WITH", "RECURSIVE", ")"})
 _OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 _NESTED = frozenset({"ARRAY", "MAP", "STRUCT"})
 _PREFIXES = frozenset({"NOT", "-", "+", "~", "!"})
-_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
 
 
 def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
@@ -69,9 +68,7 @@ def stored_query(view: str, sql: str, is_foreign: bool = False) -> Statement:
         named = _with_names(text, tokens)
         problem = _problem_of_query(read_statement(named), tokenize(named), is_foreign)
     if problem:
-        raise QueryError(
-            Message(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
-        )
+        raise QueryError(f"{view} {problem}. A stored view may not do that. ", Remedy("no_view"))
     return statement
 
 
@@ -94,7 +91,7 @@ def calls(sql: str) -> list[str]:
     """All names before a parenthesis in a text, in lower case, whatever they are there."""
     tokens = tokenize(sql)
     pairs = itertools.pairwise(tokens)
-    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and is_name(one)}
+    found = {name_of(sql, one) for one, behind in pairs if behind.word == "(" and one.is_name}
     return sorted(name.lower() for name in found)
 
 
@@ -154,13 +151,9 @@ def _lexed(sql: str) -> tuple[str, list[Token]]:
 
 def _with_names(text: str, tokens: Sequence[Token]) -> str:
     """The text as it is read if texts in double quotes are names."""
-    pieces, end = list[str](), 0
-    for token in tokens:
-        if token.kind == "text" and text[token.start] == '"':
-            name = text[token.start + 1 : token.end - 1].replace('""', '"')
-            pieces += [text[end : token.start], quote_identifier(name)]
-            end = token.end
-    return "".join([*pieces, text[end:]])
+    quoted = ((t.start, t.end) for t in tokens if t.kind == "text" and text[t.start] == '"')
+    names = ((start, end, text[start + 1 : end - 1].replace('""', '"')) for start, end in quoted)
+    return replaced(text, ((start, end, quote_identifier(name)) for start, end, name in names))
 
 
 def _problem_of_query(statement: Statement, tokens: Sequence[Token], is_foreign: bool) -> str:
@@ -195,7 +188,7 @@ def _problem(statement: Statement, tokens: Sequence[Token], is_foreign: bool) ->
             return "writes (`insert`)"
         if token.word == "USING" and words[at - 1] != "." and _is_text(tokens[at + 1 : at + 2]):
             return "runs a program (`using`)"
-        if behind != "(" or not is_name(token):
+        if behind != "(" or not token.is_name:
             continue
         name = name_of(text, token).lower()
         if name in REFUSED:
@@ -225,7 +218,7 @@ def _depth(words: Sequence[str]) -> int:
 def _problem_of_row(tokens: Sequence[Token]) -> str:
     """As `_problem`, for a condition on one row."""
     for token, behind in itertools.pairwise(tokens):
-        if token.word == "(" and behind.word in _QUERY - {"("} and behind.kind == "word":
+        if token.word == "(" and behind.word in FIRST_OF_QUERY:
             return "has a query"
     return ""
 
@@ -233,11 +226,6 @@ def _problem_of_row(tokens: Sequence[Token]) -> str:
 def _is_text(tokens: Sequence[Token]) -> bool:
     """Whether a text follows, or a parameter that may be one."""
     return any(token.kind == "text" or token.word in (":", "?") for token in tokens)
-
-
-def is_name(token: Token) -> bool:
-    """Whether a token may be a name."""
-    return token.kind in ("word", "quoted")
 
 
 def _is_known(words: Sequence[str], at: int, name: str) -> bool:
@@ -248,7 +236,7 @@ def _is_known(words: Sequence[str], at: int, name: str) -> bool:
 def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
     """Whether parentheses behind a word hold arguments, not another part of the grammar."""
     token, before = tokens[at], tokens[at - 1] if at else None
-    if not is_name(token):
+    if not token.is_name:
         return False
     if before is None or before.word == ".":
         return before is not None or token.word not in _SYNTAX
@@ -262,7 +250,8 @@ def is_call(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
 def _defines_query(tokens: Sequence[Token], words: Sequence[str], at: int) -> bool:
     """Whether a name with columns is that of a query: `name (a, b) as (select`."""
     at += 2
-    while at < len(tokens) and (tokens[at].kind in ("word", "quoted") or words[at] == ","):
+    while at < len(tokens) and (tokens[at].is_name or words[at] == ","):
         at += 1
     behind = [*words[at : at + 5], "", "", "", "", ""]
-    return behind[:3] == [")", "AS", "("] and behind[3] in _QUERY and behind[4] not in (",", ")")
+    is_query = behind[3] in FIRST_OF_QUERY | {"("} and behind[4] not in (",", ")")
+    return behind[:3] == [")", "AS", "("] and is_query

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -37,6 +37,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _QUOTES = frozenset("'\"`")
+# What opens and closes a level, and what a query begins with.
+OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
+FIRST_OF_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 _COMMENT_SIGN = re.compile(r"/\*|\*/")
 
 
@@ -47,6 +50,11 @@ class Token(NamedTuple):
     start: int
     end: int
     word: str  # in upper case, or a sign; empty for the other kinds
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it may be a name."""
+        return self.kind in ("word", "quoted")
 
 
 def tokenize(sql: str) -> list[Token]:
@@ -86,6 +94,15 @@ def _end_of_comment(sql: str, at: int) -> int:
         depth += 1 if sign[0] == "/*" else -1
         at = sign.end()
     return at
+
+
+def replaced(sql: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Give a text with other texts from some places to others, in their order."""
+    pieces, at = [], 0
+    for start, end, text in changes:
+        pieces += [sql[at:start], text]
+        at = end
+    return "".join([*pieces, sql[at:]])
 
 
 def name_of(sql: str, token: Token) -> str:
@@ -133,7 +150,6 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 _TO_SIMPLIFY = re.compile(r"--|/\*|\(\s*\(|[\"\\]|''|'\s*'|r'", re.IGNORECASE)
-_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 
 
 def simplified(sql: str) -> str:
@@ -184,7 +200,7 @@ def _doubled(tokens: Sequence[Token]) -> set[int]:
     found: set[int] = set()
     for start, end in closed.items():
         is_within = closed.get(start - 1) == end + 1
-        if is_within and start not in lists and tokens[start + 1].word not in _QUERY:
+        if is_within and start not in lists and tokens[start + 1].word not in FIRST_OF_QUERY:
             found |= {start, end}
     return found
 

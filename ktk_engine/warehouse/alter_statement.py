@@ -9,7 +9,7 @@ import pyarrow as pa
 from ktk_engine.errors import TypeClassError
 from ktk_engine.gate.constraint import length_limit
 from ktk_engine.maintain.properties import Notes
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.reader import Reader
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.identifier import Identifier
@@ -74,7 +74,7 @@ class _Alteration(Reader):
             self.expect("TO")
             return Alteration(name, ColumnChanges(rename={old: self._column()}))
         if self.skip("RENAME", "TO"):
-            self.refuse(Message(Remedy("rename_by_statement")))
+            self.refuse(Remedy("rename_by_statement"))
         if self.skip("ALTER") or self.skip("CHANGE"):
             self.skip("COLUMN")
             return self._changed_column(name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.interface import ObjectStore
 
-_LONGEST_REASON = 500
+_LONGEST_REASON = 500  # in the log: a list of values may be long
 
 
 def change_by_statement(
@@ -46,7 +46,8 @@ def change_by_statement(
         return BoundChange(change, session.sql_in_default(query) if change.using else None)
 
     target = WriteRequest.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
-    target = replace(target, history={**statement_history(), "reason": _reason(written)})
+    reason = shortened(" ".join(str(written).split()), _LONGEST_REASON)
+    target = replace(target, history={**statement_history(), "reason": reason})
     return change_rows(session.scanner(store), target, Source.query(session, wanted))
 
 
@@ -62,9 +63,3 @@ def _bound(session: SqlSession, statement: Statement, written: RowChange) -> Row
     command = read_statement(session.text_of(statement, names)).command
     assert isinstance(command, ChangeRows)
     return replace(command.change, using=written.using, ctes=written.ctes)
-
-
-def _reason(change: RowChange) -> str:
-    """The statement for the log; a list of values may be long."""
-    text = " ".join(str(change).split())
-    return shortened(text, _LONGEST_REASON)

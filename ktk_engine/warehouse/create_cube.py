@@ -11,7 +11,7 @@ from ktk_engine.cube.discovery import find_seed
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.warehouse.actor import Actor
 from ktk_engine.warehouse.relations import Relations, kept_by_view, replace_view
@@ -41,10 +41,8 @@ def create_cube(
     prefixes = {split_uuid(uuid)[0] for uuid in uuids}
     if len(prefixes) != 1:
         raise ConfigurationError(
-            Message(
-                f"Cube {schema}.{name}: its datasets belong to several cubes: {', '.join(uuids)}. ",
-                Remedy("one_cube"),
-            )
+            f"Cube {schema}.{name}: its datasets belong to several cubes: {', '.join(uuids)}. ",
+            Remedy("one_cube"),
         )
     (prefix,) = prefixes
     view = ViewDocument(
@@ -58,11 +56,9 @@ def create_cube(
     seed = find_seed(prefix, resolve(store, cube_scope(prefix)).snapshots_by_id())
     if seed and seed not in view.datasets and not view.external:
         raise ConfigurationError(
-            Message(
-                f"Cube {schema}.{name}: cube {prefix} has the seed dataset {seed}, which is not "
-                "listed. It says which rows exist. ",
-                Remedy("list_seed"),
-            )
+            f"Cube {schema}.{name}: cube {prefix} has the seed dataset {seed}, which is not "
+            "listed. It says which rows exist. ",
+            Remedy("list_seed"),
         )
     # Raises if there is no seed dataset among them.
     load_cube(relations.cube_state(schema, view), view.datasets)
@@ -86,14 +82,9 @@ def _in_cube(
         return ("" if relations.is_same_store(found[0], schema) else found[0]), found[1]
     if (where == schema or is_here) and relations.find(where, name) is None:
         raise ConfigurationError(
-            Message(
-                f"Cube {cube}: there is no {shown} yet. ",
-                Remedy("whole_cube", select=cube.partition(".")[2]),
-            )
+            f"Cube {cube}: there is no {shown} yet. ",
+            Remedy("whole_cube", select=cube.partition(".")[2]),
         )
     raise ConfigurationError(
-        Message(
-            f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. ",
-            Remedy("in_cube"),
-        )
+        f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. ", Remedy("in_cube")
     )

@@ -85,17 +85,15 @@ class CubeTest:
         column = unquote_identifier(str(self.arguments["column"]))  # dbt obeys `quote: true`
         schema = self.relations.schema_of(self.schema, self.name)
         schema = self.columns() if schema is None else schema
-        found = "no such column"
-        if (spelled := find_name(column, schema.names)) is not None:
-            type_ = schema.field(spelled).type
-            if _is_of_class(type_, wanted):
-                return _rows(("column_name", "expected_class", "found_class"), []), ""
-            found = class_name(type_)
-        message = f"{self._where}: column {column} is {found}, but should be {wanted}."
-        return (
-            _rows(("column_name", "expected_class", "found_class"), [(column, wanted, found)]),
-            message,
-        )
+        found, message = "no such column", ""
+        rows: list[tuple[str, ...]] = []
+        spelled = find_name(column, schema.names)
+        if spelled is not None:
+            found = class_name(schema.field(spelled).type)
+        if spelled is None or not _is_of_class(schema.field(spelled).type, wanted):
+            rows = [(column, wanted, found)]
+            message = f"{self._where}: column {column} is {found}, but should be {wanted}."
+        return _rows(("column_name", "expected_class", "found_class"), rows), message
 
     def _compatible(self) -> tuple[str, str]:
         scope = self._scope()
@@ -124,7 +122,7 @@ class CubeTest:
 
     def _cells_unique(self) -> tuple[str, str]:
         self._check_of_cube()
-        listed = _listed(self._dataset()[1].dimension_columns)
+        listed = ", ".join(map(quote_identifier, self._dataset()[1].dimension_columns))
         return (
             f"select {listed}, count(*) as rows_of_the_cell from {self.rows} "
             f"group by {listed} having count(*) > 1"
@@ -274,7 +272,3 @@ def _rows(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"select {columns} where false"
     values = ", ".join(f"({', '.join(quote_text(cell) for cell in row)})" for row in rows)
     return f"select * from values {values} as found({', '.join(names)})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(quote_identifier(name) for name in names)

@@ -130,7 +130,7 @@ class _Where:
 
     text: str
     alias: str
-    clause: str = "replace where"
+    clause: str  # how a message calls it
 
     @property
     def fix(self) -> str:
@@ -189,6 +189,8 @@ def insert_several(
 def _prepare(
     session: SqlSession, relations: Relations, command: Insert, found: Relation
 ) -> _Prepared:
+    from ktk_engine.spark.write.rows_to_insert import rows_to_insert
+
     schema, name = command.name
     if found.kind != "dataset":
         raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
@@ -201,7 +203,8 @@ def _prepare(
         if command.if_not_exists and where.has_files(store, snapshot, dialect):
             raise _PartitionExistsError
         query = _with_partition(session.sql_in_default(command.query), command)
-        return _Given(snapshot, query, _as_table(query, snapshot, command, dialect))
+        names = _filled(command, query, snapshot, dialect)
+        return _Given(snapshot, query, rows_to_insert(query, names, snapshot.schema))
 
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     _check_partition(command, snapshot, dialect)
@@ -235,13 +238,6 @@ def _in_partition(command: Insert) -> str:
         for name, value in command.partition.items()
         if value
     )
-
-
-def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert, dialect: Dialect) -> DataFrame:
-    """A query's columns with the table's names and types."""
-    from ktk_engine.spark.write.rows_to_insert import rows_to_insert
-
-    return rows_to_insert(rows, _filled(command, rows, snapshot, dialect), snapshot.schema)
 
 
 def _filled(

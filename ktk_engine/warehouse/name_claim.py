@@ -10,7 +10,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.log.dbt_node import DbtNode, Owner, builder_of
+from ktk_engine.log.dbt_node import DbtNode, Owner, builder_at, builder_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
@@ -115,13 +115,11 @@ def check_staged_names(stage: StagedStore) -> None:
         for own in written:
             if Identifier(own.name) == Identifier(other.name) and _is_taken(own, other):
                 raise CommitConflictError(
-                    Message(
-                        f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, "
-                        f"which has become the name of {_what(other.uuid, other.name)} meanwhile. "
-                        "Nothing was published. Give one of them another name, or take the other "
-                        "out: ",
-                        _removal(other),
-                    )
+                    f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, "
+                    f"which has become the name of {_what(other.uuid, other.name)} meanwhile. "
+                    "Nothing was published. Give one of them another name, or take the other "
+                    "out: ",
+                    _removal(other),
                 )
 
 
@@ -143,7 +141,7 @@ def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation)
     if relation.uuid == claim.uuid:
         return False
     if is_in_cube(relation.uuid):
-        builder = _builder_in_cube(store, relation)
+        builder = None if relation.entry is None else builder_at(relation.entry)
         own = claim.owner is not None and builder == claim.owner.builder
         if same_name and not own:
             raise ConsistencyError(_taken(claim, relation, builder))
@@ -162,13 +160,11 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
     for new, known in pairs:
         if new != known and Identifier(new) == Identifier(known):
             raise ConsistencyError(
-                Message(
-                    f"{claim.who} would build {claim.what} as {new}, and there is "
-                    f"{_what(relation.uuid, relation.name)}, {known}: they differ only in letter "
-                    "case, which SQL ignores. Nothing was written. Spell it as that one, give it "
-                    "another name, or drop the other one first: ",
-                    _removal(relation),
-                )
+                f"{claim.who} would build {claim.what} as {new}, and there is "
+                f"{_what(relation.uuid, relation.name)}, {known}: they differ only in letter "
+                "case, which SQL ignores. Nothing was written. Spell it as that one, give it "
+                "another name, or drop the other one first: ",
+                _removal(relation),
             )
 
 
@@ -194,17 +190,6 @@ def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> No
         raise ConsistencyError(_taken(claim, relation, builder))
     if is_in_cube(claim.uuid) and not claim.full_refresh:
         raise ConsistencyError(_leaving(claim, relation))
-
-
-def _builder_in_cube(store: ObjectStore, relation: Relation) -> DbtNode | None:
-    """Who builds a cube's dataset, from the log that listing the relations has read."""
-    entry = relation.entry
-    if entry is None:
-        return None
-    if entry.node is not None:
-        return DbtNode(entry.node, entry.project) if entry.node else None
-    state = resolve(store, scope_of(relation.uuid))
-    return builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
 
 
 def _what(uuid: str, name: str) -> str:

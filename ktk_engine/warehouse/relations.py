@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,6 @@ from ktk_engine.catalog.catalog import (
     Catalog,
     Kind,
     Relation,
-    cube_state,
     list_relations,
     read_view,
 )
@@ -27,13 +26,14 @@ from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uui
 from ktk_engine.describe.last_change import confirmed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
-from ktk_engine.log.scope import LogScope, cube_scope, scope_of
+from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.change_metadata import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.rename import rename
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.sql.stored_text import stored_query
 from ktk_engine.store.interface import ObjectStore
@@ -107,22 +107,17 @@ class Relations:
         loaded = load_cube(self.cube_state(schema, view), view.datasets)
         return loaded.specification.partition_columns
 
-    def cube_state(
-        self,
-        schema: str,
-        view: ViewDocument,
-        resolved: Callable[[ObjectStore, LogScope], State] = resolve,
-    ) -> State:
+    @property
+    def named(self) -> NamedRelations:
+        """The relations as one statement reads them: each scope at one version."""
+        return NamedRelations(KnownStores(self.warehouse.find_schema, self.warehouse.trust))
+
+    def cube_state(self, schema: str, view: ViewDocument) -> State:
         """The scope of a cube's virtual table, including datasets in other stores.
 
         Raises a `DatasetNotFoundError` if one of its schemas or datasets is gone.
         """
-
-        def state_in(place: str) -> State:
-            where = self.warehouse.trust.follow(schema, view.name, place) if place else schema
-            return resolved(self.store_of(where), cube_scope(view.cube))
-
-        return cube_state(view, state_in)
+        return self.named.cube_state(schema, view)
 
     def behind(self, schema: str, name: str) -> tuple[str, Relation] | None:
         """Find the relation that a name refers to, and its schema or the address of its store.
@@ -191,11 +186,9 @@ class Relations:
             if is_in_cube(relation.uuid):
                 cube = split_uuid(relation.uuid)[0]
                 raise ConfigurationError(
-                    Message(
-                        f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. "
-                        "Nothing was changed. ",
-                        Remedy("rename_in_cube", name=cube),
-                    )
+                    f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. "
+                    "Nothing was changed. ",
+                    Remedy("rename_in_cube", name=cube),
                 )
             rename(store, relation.uuid, new, actor.history)
             return
@@ -221,23 +214,6 @@ class Relations:
             store.delete([view_key(relation.name)])
         else:
             remove(store, *cube_and_dataset(relation.uuid), history)
-
-    def remove(
-        self,
-        schema: str,
-        name: str,
-        dataset: str | None,
-        cascade: bool,
-        history: Mapping[str, str],
-    ) -> str:
-        """Take a dataset out of a cube, or drop a table, and say what was done.
-
-        Raises a `ConsistencyError` if others depend on it, unless `cascade` is set.
-        """
-        store = self.store_of(schema)
-        done = remove(store, name, dataset, history, cascade=cascade)
-        what = ", ".join(done.datasets)
-        return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
 
     def comment_on(
         self,

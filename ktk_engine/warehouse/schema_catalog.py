@@ -8,16 +8,16 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Catalog, Relation, read_view
+from ktk_engine.catalog.catalog import Catalog, Relation
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.describe.info import DatasetDescription, describe_dataset
 from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.format.comments import Comments
 from ktk_engine.formatting import moment
-from ktk_engine.log.scope import LogScope, scope_of
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import State
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.store.interface import ObjectStore
+from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.warehouse.actor import OWNER
 from ktk_engine.warehouse.relations import Relations
@@ -48,17 +48,15 @@ class SchemaCatalog:
 
     relations: Relations
     schema: str
-    _states: dict[tuple[str, LogScope], State] = field(default_factory=dict)
-
-    @cached_property
-    def store(self) -> ObjectStore:
-        """The schema's store."""
-        return self.relations.store_of(self.schema)
 
     @cached_property
     def names(self) -> Catalog:
         """The names in the schema, listed once."""
-        return Catalog.of(self.store)
+        return Catalog.of(self.relations.store_of(self.schema))
+
+    @cached_property
+    def _named(self) -> NamedRelations:
+        return self.relations.named
 
     def describe(self, relation: Relation) -> RelationDescription | None:
         """Describe a relation; None if it was dropped meanwhile, or is a view without columns.
@@ -68,13 +66,13 @@ class SchemaCatalog:
         """
         if relation.kind == "dataset":
             return self._dataset(relation)
-        view = read_view(self.store, relation.name)
+        view = self.relations.view(self.schema, relation.name)
         if view is None:
             return None
         return self._cube(view) if view.kind == "cube" else self._view(view)
 
     def _dataset(self, relation: Relation) -> RelationDescription:
-        state = self._state(self.store, scope_of(relation.uuid))
+        state = self._named.state(self.schema, scope_of(relation.uuid))
         found = describe_dataset(state, relation.uuid)
         snapshot = state.snapshot(relation.uuid)
         return RelationDescription(
@@ -94,7 +92,7 @@ class SchemaCatalog:
         )
 
     def _cube(self, view: ViewDocument) -> RelationDescription:
-        state = self.relations.cube_state(self.schema, view, self._state)
+        state = self._named.cube_state(self.schema, view)
         loaded = load_cube(state, view.datasets)
         seed = state.scope.uuid_of(loaded.specification.seed_dataset)
         uuids = [state.scope.uuid_of(name) for name in loaded.snapshots]
@@ -126,12 +124,6 @@ class SchemaCatalog:
         return RelationDescription(
             self.schema, view.name, "view", view.columns, view.owner, comments
         )
-
-    def _state(self, store: ObjectStore, scope: LogScope) -> State:
-        key = (store.url, scope)
-        if key not in self._states:
-            self._states[key] = resolve(store, scope)
-        return self._states[key]
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:

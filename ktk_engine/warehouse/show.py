@@ -25,7 +25,10 @@ def show(relations: Relations, command: Show | Describe, name: Name) -> Answer |
     a missing relation, and a `ConfigurationError` for properties of a view.
     """
     if isinstance(command, Show) and command.what == "schemas":
-        return None if name else _schemas(relations, command.pattern)
+        if name:
+            return None
+        schemas = _matching(relations.warehouse.schemas(), command.pattern)
+        return _answer([("namespace", "string")], ((schema,) for schema in schemas))
     if not name or relations.warehouse.find_schema(name[0]) is None:
         return None
     if isinstance(command, Show) and command.is_of_schema:
@@ -33,7 +36,7 @@ def show(relations: Relations, command: Show | Describe, name: Name) -> Answer |
     found = relations.find(*name) if len(name) == 2 else None
     if found is None:
         return None  # it may be in a metastore
-    description = _catalog(relations, name[0]).describe(found)
+    description = SchemaCatalog(relations, name[0]).describe(found)
     if description is None:
         return None
     if isinstance(command, Describe):
@@ -42,11 +45,6 @@ def show(relations: Relations, command: Show | Describe, name: Name) -> Answer |
     if command.what == "columns":
         return _answer([("col_name", "string")], ((column,) for column in description.columns))
     return _properties(relations, found, name, command.pattern)
-
-
-def _schemas(relations: Relations, pattern: str) -> Answer:
-    names = _matching(relations.warehouse.schemas(), pattern)
-    return _answer([("namespace", "string")], ((schema,) for schema in names))
 
 
 def _relations(relations: Relations, command: Show, schema: str) -> Answer:
@@ -61,7 +59,7 @@ def _relations(relations: Relations, command: Show, schema: str) -> Answer:
         names = [name for name in names if listed[name].kind == "view"]
     if command.what != "table extended":
         return _answer(columns, ((schema, name, False) for name in names))
-    catalog = _catalog(relations, schema)
+    catalog = SchemaCatalog(relations, schema)
     rows = (
         (schema, name, False, _information(catalog.describe(listed[name]), schema, name))
         for name in names
@@ -122,10 +120,6 @@ def _properties(relations: Relations, found: Relation, name: Name, key: str) -> 
         noted = {key: noted.get(key, f"Table {name} does not have property: {key}")}
     rows = ((item, str(noted[item])) for item in sorted(noted))
     return _answer([("key", "string"), ("value", "string")], rows)
-
-
-def _catalog(relations: Relations, schema: str) -> SchemaCatalog:
-    return SchemaCatalog(relations, schema)
 
 
 def _answer(columns: Iterable[tuple[str, str]], rows: _Rows) -> Answer:

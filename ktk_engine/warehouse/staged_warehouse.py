@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktk_engine.errors import ConfigurationError, KtkError
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
@@ -60,12 +60,10 @@ class StagedWarehouse(Warehouse):
         """Raise a `ConfigurationError` in a staged run, since it could not be undone."""
         if self._is_open:
             raise ConfigurationError(
-                Message(
-                    f"Schema {name} cannot be dropped in a staged run: its files would be gone "
-                    "even if the run is discarded. Nothing was deleted. Drop it ",
-                    Remedy("unstaged"),
-                    ".",
-                )
+                f"Schema {name} cannot be dropped in a staged run: its files would be gone "
+                "even if the run is discarded. Nothing was deleted. Drop it ",
+                Remedy("unstaged"),
+                ".",
             )
         super().drop_schema(name)
 

@@ -245,7 +245,7 @@ class _Run:
                 why = Message(command.needless, advice)
                 return StatementResult(needless=_needless(command.word, {"": why}))
             raise ConfigurationError(
-                Message(f"Spark executes {command.word}, and its catalog lacks {name}. ", advice)
+                f"Spark executes {command.word}, and its catalog lacks {name}. ", advice
             )
         return None
 

@@ -13,7 +13,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.sources_file import SourcesFile, open_sources, store_in_project
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _show(found: list[_Adopted], planned: bool, everything: bool) -> None:
         elif item.adoption is not None:
             _show_adoption(item, item.adoption, planned, everything)
         if item.problem:
-            say(Message("Error: ", item.problem), err=True)
+            say("Error: ", item.problem, err=True)
         warn(item.warning)
     taken = sum(bool(i.adoption and i.adoption.datasets and not i.problem) for i in found)
     if everything:
@@ -186,7 +186,7 @@ def _show_adoption(item: _Adopted, adoption: Adoption, planned: bool, everything
             say(f"    {note}")
     if planned and not everything:
         kind = "adopt_with_loss" if adoption.loses else "adopt"
-        say(Message("Nothing was changed. To take it over: ", Remedy(kind, name=item.name)))
+        say("Nothing was changed. To take it over: ", Remedy(kind, name=item.name))
     elif not (planned or item.problem):
         say(f"Taken over: version {item.version}.")
 

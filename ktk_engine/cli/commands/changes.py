@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.commands.query import TABLE_ROWS, format_of, output_options
+from ktk_engine.cli.commands.query import TABLE_ROWS, format_of, names_in, output_options
 from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_place, store_option
 from ktk_engine.cli.version_options import version_option
@@ -69,11 +69,6 @@ def changes(
         print_rows(rows.slice(0, TABLE_ROWS))
     else:
         say("No row differs.")
-
-
-def names_in(text: str | None) -> list[str] | None:
-    """The names in a list with commas; None for none."""
-    return [name.strip() for name in text.split(",")] if text else None
 
 
 def tell(found: Changes) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import listener, make_console, make_table, print_table, say_json
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.formatting import counted
@@ -72,7 +72,6 @@ def _say(found: Sequence[Checked], as_json: bool, told: object) -> None:
 
 
 def _show(found: Checked) -> None:
-    console = make_console()
     what = (
         f"{found.name}, version {found.version}: {counted(found.datasets, 'dataset')}, "
         f"{counted(found.files, 'data file')} and "
@@ -80,22 +79,19 @@ def _show(found: Checked) -> None:
         f"{', every page of them' if found.deep else ''}"
     )
     if not found.problems:
-        console.print(f"{what}; no problems.", soft_wrap=True)
+        say(f"{what}; no problems.")
         return
-    console.print(
-        f"{what}; {counted(len(found.problems), 'problem')}.", style="bold", soft_wrap=True
-    )
+    say(f"{what}; {counted(len(found.problems), 'problem')}.", style="bold")
     table = make_table(["dataset", "column", "expected", "found", "reason", "file"])
     general = [item for item in found.problems if not item.file]
     for item in [item for item in found.problems if item.file][:_SHOWN]:
         table.add_row(*_cells(item))
     if table.row_count:
-        print_table(console, table)
+        print_table(make_console(), table)
     if len(found.problems) - len(general) > _SHOWN:
-        console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
+        say(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:
-        said = spoken(item.reason, listener().voice)
-        console.print(f"\n{item.dataset or found.name}: {said}", soft_wrap=True)
+        say(f"\n{item.dataset or found.name}: ", item.reason)
 
 
 def _tagged(found: Checked) -> str:

@@ -139,7 +139,7 @@ def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
     for item in cleaned:
         if item.problem:
             kind = "Error" if item.wanted else "Warning"
-            say(Message(f"{kind}: {item.name}: ", item.problem), err=True)
+            say(f"{kind}: {item.name}: ", item.problem, err=True)
 
 
 def _cells(name: str, garbage: Garbage) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.commands.changes import names_in, tell
+from ktk_engine.cli.commands.changes import tell
+from ktk_engine.cli.commands.query import names_in
 from ktk_engine.cli.console import say, say_json
 from ktk_engine.cli.find_store import find_place, store_option
 from ktk_engine.cli.version_options import version_option

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from ktk_engine.cli.commands.query import names_in
 from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import version_options
@@ -36,9 +37,8 @@ def explain(
     from ktk_engine.plan.explain import explain_as_dict
 
     store = Store.of(find_store(store_url, quiet=as_json))
-    chosen = [name.strip() for name in columns.split(",")] if columns else None
     asked = store.relation(cube, version=version, timestamp=timestamp)
-    plan = asked.query(chosen, where).plan
+    plan = asked.query(names_in(columns), where).plan
     if as_json:
         # Literals may be of any class; JSON gets their text.
         say(json.dumps(explain_as_dict(plan), indent=2, default=str))

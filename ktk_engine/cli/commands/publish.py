@@ -16,7 +16,7 @@ from ktk_engine.cli.console import (
     say_json,
 )
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.messages import Message, spoken
+from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
     from ktk_engine.publish.publish_datasets import Published
@@ -104,7 +104,7 @@ def _publish_documents(store: ObjectStore, name: str, wanted: bool, as_json: boo
     how = "has documents for Kartothek" if wanted else "no longer has documents for Kartothek"
     say(f"{name} {how}.")
     if warning:
-        say(Message("Warning: ", warning))
+        say("Warning: ", warning)
 
 
 def _stop(
@@ -130,9 +130,7 @@ def _show(store: ObjectStore, found: list[Published]) -> None:
     for item in found:
         known = str(item.format_version) if item.format_version >= 0 else "-"
         table.add_row(item.dataset, item.format, store.uri(item.folder), str(item.version), known)
-    console = make_console()
-    print_table(console, table)
+    print_table(make_console(), table)
     for item in found:
         if item.problem:
-            said = spoken(item.problem, listener().voice)
-            console.print(f"\n{item.dataset}, {item.format}: {said}.", soft_wrap=True)
+            say(f"\n{item.dataset}, {item.format}: ", item.problem, ".")

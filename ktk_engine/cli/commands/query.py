@@ -73,12 +73,11 @@ def query(
         raise click.UsageError("Give one condition: as the argument, or as --where.")
     where = where if also_where is None else also_where
     chosen_format = format_of(format_, output)
-    chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
     shown = TABLE_ROWS if limit is None and chosen_format == "table" else None
     asked = store.relation(cube, version=version, timestamp=timestamp).query(
-        chosen, where, limit=limit if shown is None else shown + 1
+        names_in(columns), where, limit=limit if shown is None else shown + 1
     )
     with progress_bar("reading") as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
@@ -90,6 +89,11 @@ def query(
         print_rows(rows)
     else:
         write_rows(rows, chosen_format, output)
+
+
+def names_in(text: str | None) -> list[str] | None:
+    """The names in a list with commas; None for none."""
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 def format_of(given: str | None, output: Path | None) -> str:

@@ -28,8 +28,7 @@ def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: s
 
     path = Path(output or f"{cube}.html")
     store = find_store(store_url)
-    page = render_html(
-        make_report(store, cube, queries, project_orphans(store).found), listener().voice
-    )
+    _, orphans = project_orphans(store)
+    page = render_html(make_report(store, cube, queries, orphans), listener().voice)
     path.write_text(page, encoding="utf-8")
     say(f"Wrote {path} ({len(page) / 1e6:.1f} MB). It needs no network.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,6 +25,15 @@ WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
 IN_METASTORE = ("table", "incremental", "snapshot")
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Turn an error of the engine in a block into a `DbtConfigError` that begins with a text."""
+    try:
+        yield
+    except KtkError as error:
+        raise DbtConfigError(f"{what}: {error.said(DBT)}") from error
 
 
 @dataclass(frozen=True)
@@ -132,10 +142,8 @@ class ConfigReader:
             return None
         if value == "none" or value is False:
             return ()
-        try:
+        with refusing(f"Model {self.model}: config `publish` cannot be"):
             return check_formats(self.names("publish"))
-        except KtkError as error:
-            raise self.refuse("publish", f"cannot be: {error.said(DBT)}") from error
 
     def contract(self) -> bool:
         """Whether a contract is enforced."""
@@ -143,19 +151,16 @@ class ConfigReader:
         enforced = value.get("enforced") if isinstance(value, Mapping) else value
         return bool(getattr(value, "enforced", enforced))
 
-    def schema_policy(
+    def on_schema_change(
         self, materialized: str, role: str | None, unrendered: Mapping[str, Any]
     ) -> OnSchemaChange:
-        """What happens to new and missing columns; plain tables follow dbt's own default."""
+        """What happens to new and missing columns; plain tables follow dbt's own default.
+
+        In a cube that is `fail`, where dbt fills in `ignore` (decision 17).
+        """
         if materialized == "snapshot":
             return "append_new_columns"  # as dbt does it, for any configuration
-        if role is None:
-            return self.on_schema_change({**unrendered, "on_schema_change": None})
-        return self.on_schema_change(unrendered)
-
-    def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
-        """The model's own value, by default `fail`; dbt fills in `ignore` (decision 17)."""
-        if "on_schema_change" not in unrendered:
+        if role is not None and "on_schema_change" not in unrendered:
             return "fail"
         value = self.config.get("on_schema_change") or "ignore"
         if value not in ON_SCHEMA_CHANGE:
@@ -216,15 +221,10 @@ class ConfigReader:
 
     def refuse_types(self, texts: Mapping[str, str]) -> None:
         """Raise a `DbtConfigError` for what is declared as a type and is none."""
+        where = f" in {self.file}" if self.file else ""
         for name, text in texts.items():
-            try:
+            with refusing(f"Model {self.model}: column `{name}` has data_type {text!r}{where}"):
                 parse_type(text)
-            except KtkError as error:
-                where = f" in {self.file}" if self.file else ""
-                raise DbtConfigError(
-                    f"Model {self.model}: column `{name}` has data_type {text!r}{where}: "
-                    f"{error.said(DBT)}"
-                ) from error
 
 
 def declared_in(patch_path: str | None) -> str:

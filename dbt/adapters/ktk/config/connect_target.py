@@ -71,8 +71,7 @@ class ConnectTarget:
     @property
     def shown(self) -> str:
         """The URL without secrets."""
-        open_ = ("use_ssl",)
-        return self._with({k: v if k in open_ else "***" for k, v in self.parameters.items()})
+        return self._with({k: v if k == "use_ssl" else "***" for k, v in self.parameters.items()})
 
     def _with(self, parameters: Mapping[str, str]) -> str:
         pairs = ";".join(f"{key}={value}" for key, value in parameters.items())
@@ -96,8 +95,13 @@ class ConnectTarget:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine, and so sees its folders."""
-        return is_this_machine(self.host)
+        """Whether it is on this machine, by its loopback names and addresses: it sees folders."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def token(self) -> str:
@@ -108,16 +112,6 @@ class ConnectTarget:
     def use_ssl(self) -> str:
         """The parameter for TLS: `true`, `false`, or empty."""
         return self.parameters.get("use_ssl", "").lower()
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine, by its loopback names and addresses."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def connect_target(values: Mapping[str, Any]) -> ConnectTarget | None:

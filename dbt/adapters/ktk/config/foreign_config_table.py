@@ -55,7 +55,10 @@ _NO_TEMPORARY = "writes make no temporary tables"
 _HERE = "a Python model runs in dbt's own Python environment"
 _INSTALL = "install what it imports next to dbt"
 _NO_SERVICE = "no service refreshes tables: runs keep them up to date"
+_OTHER_MERGE = "the merge here has other settings for conditions and columns"
 _OWN_CLAUSES = "use `matched_condition`, `not_matched_condition` and `merge_update_columns`"
+_OLD_VERSIONS = "old versions stay until the clean-up"
+_CANCELLED = "seconds after which a model is cancelled"
 _METADATA = "kept in the dataset's user metadata: `ktk info` shows it, Kartothek passes it on"
 
 
@@ -192,9 +195,7 @@ _INCREMENTAL = (
     _always_so("ha", "Athena", _ONE_COMMIT),
     _hint("tmp_relation_type", "Snowflake", _NO_TEMPORARY),
     _hint("temp_schema", "Athena", _NO_TEMPORARY),
-    _hint(
-        "partitions_limit", "Athena", "a write may have any number of partitions", "use `buckets`"
-    ),
+    _hint("partitions_limit", "Athena", _ANY_NUMBER, "use `buckets`"),
     _hint("force_batch", "Athena", _ANY_NUMBER),
     _hint(
         "incremental_apply_config_changes",
@@ -205,22 +206,12 @@ _INCREMENTAL = (
     *_each(
         "delete_condition insert_condition update_condition "
         "merge_update_columns_default_rule merge_update_columns_rules",
-        lambda key: _refused(
-            key,
-            "Athena",
-            "the merge here has other settings for conditions and columns",
-            _OWN_CLAUSES,
-        ),
+        lambda key: _refused(key, "Athena", _OTHER_MERGE, _OWN_CLAUSES),
     ),
     *_each(
         "merge_clauses merge_insert_condition merge_on_using_columns "
         "merge_returning_columns merge_update_condition merge_update_set_expressions",
-        lambda key: _refused(
-            key,
-            "DuckDB",
-            "the merge here has other settings for conditions and columns",
-            _OWN_CLAUSES,
-        ),
+        lambda key: _refused(key, "DuckDB", _OTHER_MERGE, _OWN_CLAUSES),
     ),
     *_each(
         "overwrite_columns immutable_where",
@@ -345,14 +336,12 @@ _KEPT = (
         "tables never expire by themselves",
         "drop the table in an operation, or with `ktk drop`",
     ),
-    _hint("transient", "Snowflake", "old versions stay until the clean-up", "use `ktk cleanup`"),
+    _hint("transient", "Snowflake", _OLD_VERSIONS, "use `ktk cleanup`"),
     _refused("ttl", "ClickHouse", _EXPIRY, _DELETE),
     _hint("backup", "Redshift", "the storage keeps backups, not this adapter"),
     *_each(
         "iceberg_expire_snapshots purge_dropped_iceberg_data versions_to_keep",
-        lambda key: _hint(
-            key, "Glue, Athena", "old versions stay until the clean-up", "use `ktk cleanup`"
-        ),
+        lambda key: _hint(key, "Glue, Athena", _OLD_VERSIONS, "use `ktk cleanup`"),
     ),
     _always_so(
         "enable_change_history", "BigQuery", "each commit says what it changed: `ktk history`"
@@ -402,10 +391,7 @@ _ENGINES = (
     _hint("databricks_compute", "Databricks", _COMPUTE, tables=False),
     _hint("work_group", "Athena", _COMPUTE, tables=False),
     _mapped(
-        "timeout",
-        "Spark, Databricks, BigQuery, of Python models",
-        "query_timeout",
-        "seconds after which a model is cancelled",
+        "timeout", "Spark, Databricks, BigQuery, of Python models", "query_timeout", _CANCELLED
     ),
     _hint("submission_method", "Spark, Databricks", _COMPUTE, tables=False),
     _hint("native_drop", "Athena", "a drop is one commit, and the clean-up removes the files"),
@@ -441,12 +427,7 @@ _ENGINES = (
         "refresh_warehouse scheduler grace_period schedule",
         lambda key: _hint(key, "BigQuery, Snowflake, Redshift, Trino", _NO_SERVICE, tables=False),
     ),
-    _mapped(
-        "job_execution_timeout_seconds",
-        "BigQuery",
-        "query_timeout",
-        "seconds after which a model is cancelled",
-    ),
+    _mapped("job_execution_timeout_seconds", "BigQuery", "query_timeout", _CANCELLED),
 )
 
 # Title of a group -> its configs.

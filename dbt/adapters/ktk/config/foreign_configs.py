@@ -12,13 +12,11 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ConfigReader
+from dbt.adapters.ktk.config.config_reader import ConfigReader, refusing
 from dbt.adapters.ktk.config.foreign_config_table import FOREIGN_CONFIGS, ForeignConfig
 from dbt.adapters.ktk.config.incremental import Incremental
 from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
-from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
-from ktk_engine.errors import KtkError
 
 _ALL = tuple(item for group in FOREIGN_CONFIGS.values() for item in group)
 KEYS = frozenset(item.key for item in _ALL)
@@ -45,25 +43,18 @@ class Hint:
     text: str
 
 
-@dataclass(frozen=True)
-class MappedConfig:
-    """A model's configuration in the words of this adapter."""
-
-    config: Mapping[str, Any]  # all of it, with mapped configs under this adapter's names
-    metadata: Mapping[str, Any]  # for the user metadata of the dataset
-
-
 def in_own_words(
     model: str,
     config: Mapping[str, Any],
     columns: Mapping[str, Any],
     stored: bool,
     in_cube: bool,
-) -> MappedConfig:
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Map a model's foreign configs, and refuse those that have no equivalent here.
 
-    `columns` are those in YAML, and `stored` says that it stores rows. The `DbtConfigError` names
-    the config, why, and what to use.
+    `columns` are those in YAML, and `stored` says that it stores rows. Gives all of the config
+    under this adapter's names, and what is for the user metadata of the dataset. The
+    `DbtConfigError` names the config, why, and what to use.
     """
     for name, item, value in _of_columns(columns):
         if item.treatment == "refused":
@@ -79,11 +70,9 @@ def in_own_words(
             _map(model, item, value, own)
         elif item.treatment == "noted" and stored:
             metadata |= _notes(model, item, value)
-    try:
+    with refusing(f"Model {model}"):
         check_user_metadata(model, metadata)
-    except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
-    return MappedConfig(own, metadata)
+    return own, metadata
 
 
 def hints(

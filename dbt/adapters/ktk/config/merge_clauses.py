@@ -7,9 +7,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.voice import DBT
+from dbt.adapters.ktk.config.config_reader import refusing
 from ktk_engine.change.merge_clauses import DESTINATION, SOURCE, MergeClauses
-from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.read_row_change import read_action
 from ktk_engine.types.identifier import Identifier
 
@@ -56,12 +55,8 @@ def parse_merge_clauses(
             "conditions could not tell stored rows from new ones."
         )
     if action := clauses.not_matched_by_source_action:
-        try:
+        with refusing(f"Model {model}: config `not_matched_by_source_action`"):
             read_action(action, clauses.target_alias)
-        except ConfigurationError as error:
-            raise DbtConfigError(
-                f"Model {model}: config `not_matched_by_source_action`: {error.said(DBT)}"
-            ) from error
     return clauses
 
 

@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
+from dbt.adapters.ktk.config.config_reader import (
+    ROLES,
+    WITH_ROLE,
+    ConfigReader,
+    declared_in,
+    refusing,
+)
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.foreign_configs import KEYS as FOREIGN
 from dbt.adapters.ktk.config.foreign_configs import in_own_words
@@ -26,9 +32,7 @@ from dbt.adapters.ktk.config.skip_unchanged import DETERMINISTIC, KEY, skip_unch
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
-from dbt.adapters.ktk.voice import DBT
 from ktk_engine.change.versions import Versions
-from ktk_engine.errors import KtkError
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.types.arrow_name import arrow_name
@@ -157,8 +161,9 @@ def parse_model_config(
     if STAGE in config:
         raise reader.refuse(STAGE, NOT_OF_A_MODEL)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
-    own_words = in_own_words(model, config, columns or {}, materialized in _STORED, bool(role))
-    reader = replace(reader, config=own_words.config)
+    stored = materialized in _STORED
+    mapped, metadata = in_own_words(model, config, columns or {}, stored, bool(role))
+    reader = replace(reader, config=mapped)
     if problem := seconds_problem(reader.config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     try:
@@ -167,18 +172,17 @@ def parse_model_config(
     except ValueError as error:
         raise reader.refuse(KEY, str(error)) from error
     contract = reader.contract()
-    is_read = contract or materialized in _STORED
-    declared, no_types = reader.declared() if is_read else ({}, {})
+    declared, no_types = reader.declared() if contract or stored else ({}, {})
     if contract or role:
         reader.refuse_types(no_types)
-    if materialized not in _STORED:
+    if not stored:
         return ModelConfig(model, materialized, declared, contract)
     if role is None:
         _refuse_cube_keys(reader, materialized)
     else:
         _require(reader, ("cube", "dimension_columns"), materialized)
     found = parse_constraints(model, columns or {}, constraints) if contract else ModelConstraints()
-    try:
+    with refusing(f"Model {model}"):
         target = WriteRequest(
             dataset=reader.text("dataset") if config.get("dataset") is not None else alias,
             relation=alias,
@@ -194,15 +198,13 @@ def parse_model_config(
             num_buckets=reader.count("num_buckets") or 1,
             declared=declared,
             contract=contract,
-            on_schema_change=reader.schema_policy(materialized, role, unrendered or {}),
+            on_schema_change=reader.on_schema_change(materialized, role, unrendered or {}),
             constraints=found.verified,
             keeps_versions=materialized == "snapshot",
             cascade=reader.flag("cascade"),
-            metadata=own_words.metadata,
+            metadata=metadata,
             **reader.options(),
         )
-    except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
     own = (model, materialized, declared, contract, target)
     compact, publish = reader.auto_compact(), reader.publish()

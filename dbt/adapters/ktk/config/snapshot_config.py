@@ -23,8 +23,7 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
 
     Raises a `DbtConfigError` if two of the columns have one name, or if a value is not text.
     """
-    own = config.get("snapshot_meta_column_names") or {}
-    names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
+    names = _dbt_columns(config)
     if len(set(map(Identifier, names.values()))) < len(names):
         raise DbtConfigError(
             f"Model {model}: config `snapshot_meta_column_names` gives two columns the same name: "
@@ -73,7 +72,7 @@ def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) 
     """
     if config.get("strategy") != "check":
         return
-    own = set(dbt_columns(config))
+    own = set(map(Identifier, _dbt_columns(config).values()))
     checked = config.get("check_cols")
     names = [field.name for field in columns if Identifier(field.name) not in own]
     for name in checked_columns(model, checked, names):
@@ -106,10 +105,10 @@ def check_times(model: str, config: Mapping[str, Any], type_: str) -> None:
     )
 
 
-def dbt_columns(config: Mapping[str, Any]) -> list[Identifier]:
+def _dbt_columns(config: Mapping[str, Any]) -> dict[str, str]:
     """The names of dbt's own columns in a snapshot."""
     own = config.get("snapshot_meta_column_names") or {}
-    return [Identifier(str(own.get(f"dbt_{key}") or f"dbt_{key}")) for key in _COLUMNS]
+    return {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
 
 
 def _has_map(t: pa.DataType) -> bool:

@@ -30,14 +30,11 @@ STATISTICS = {
     "payload_columns": ("Payload columns", "Columns with the values of a cell"),
 }
 _NUMBERS = ("rows", "bytes", "files", "partitions")
+_PARTS = ("label", "value", "description", "include")  # of a statistic
 _COLUMN_NAMES = (
     *("table_database", "table_schema", "table_name", "table_type", "table_comment"),
     *("table_owner", "column_name", "column_index", "column_type", "column_comment"),
-    *(
-        f"stats:{name}:{part}"
-        for name in STATISTICS
-        for part in ("label", "value", "description", "include")
-    ),
+    *(f"stats:{name}:{part}" for name in STATISTICS for part in _PARTS),
 )
 
 
@@ -68,24 +65,12 @@ def single_table(item: RelationDescription) -> CatalogTable:
 
 def _rows(item: RelationDescription) -> Iterator[dict[str, Any]]:
     """Give a row for each column of a relation."""
-    table = {
-        "table_schema": item.schema,
-        "table_name": item.name,
-        "table_type": item.kind,
-        "table_comment": item.comments.relation or None,
-        "table_owner": item.owner or None,
-    }
-    for statistic in _statistics(item):
-        parts = ("label", "value", "description", "include")
-        table |= {f"stats:{statistic.id}:{part}": getattr(statistic, part) for part in parts}
-    for index, (name, dtype) in enumerate(item.columns.items(), start=1):
-        yield {
-            **table,
-            "column_name": name,
-            "column_index": index,
-            "column_type": dtype,
-            "column_comment": item.comments.columns.get(name),
-        }
+    found = single_table(item)
+    table = {f"table_{key}": value for key, value in vars(found.metadata).items()}
+    for statistic in found.stats.values():
+        table |= {f"stats:{statistic.id}:{part}": getattr(statistic, part) for part in _PARTS}
+    for column in found.columns.values():
+        yield {**table, **{f"column_{key}": value for key, value in vars(column).items()}}
 
 
 def _statistics(item: RelationDescription) -> Iterator[StatsItem]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, distributions, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from dbt_common.exceptions import DbtBaseException
 
 from dbt.adapters.ktk.config.skip_unchanged import DETERMINISTIC, KEY
 from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.session.debug import version_of
 from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.errors import KtkError
@@ -96,7 +97,8 @@ class Work:
             return {f"it is a Python model that does not say `{DETERMINISTIC}: true`": ""}
         if not isinstance(self.code, str):
             return {}
-        header, defaults = self._header, _spark_defaults().decode(errors="replace")
+        header = str(self.model["config"].get("sql_header") or "")
+        defaults = _spark_defaults().decode(errors="replace")
         found = {item.what: f"line {item.line} of its sql_header" for item in unknowns(header)}
         for where, text in (("its sql_header", header), ("spark-defaults.conf", defaults)):
             if DECIDING.search(text):
@@ -132,10 +134,6 @@ class Work:
         except KtkError:
             return None  # Spark says what is wrong with it
 
-    @property
-    def _header(self) -> str:
-        return str(self.model["config"].get("sql_header") or "")
-
     @cached_property
     def _functions(self) -> list[Function]:
         """The project's functions that it calls, itself or through others."""
@@ -170,7 +168,7 @@ class Work:
             "full refresh": self.full_refresh or None,
             "batch": model.get("batch"),
             **(self._of_spark() if isinstance(self.code, str) else {}),
-            **{f"version of {name}": _version_of(name) for name in _PACKAGES},
+            **{f"version of {name}": version_of(name) for name in _PACKAGES},
         }
 
     def _of_spark(self) -> dict[str, Any]:
@@ -248,14 +246,6 @@ def _environment() -> str:
     """This Python, and all packages that it has."""
     found = sorted(f"{item.name} {item.version}" for item in distributions())
     return "\n".join([sys.version, *found])
-
-
-@cache
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _spark_defaults() -> bytes:

@@ -15,7 +15,6 @@ from typing import Any
 
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.messages import Message
 
 FOLDER = "ktk_findings"
 
@@ -43,7 +42,7 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
             where = f"The same findings as JSON: {shown}"
         except OSError as problem:
             where = f"The same list could not be written to {shown}: {problem.strerror}"
-        raise error.with_message(Message(error, f"\n{where}")) from error
+        raise error.with_message(error, f"\n{where}") from error
 
 
 def _as_dict(finding: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -181,11 +181,9 @@ class Materializations(Unchanged):
         for warning in config.unchecked:
             _LOGGER.warning(warning)
 
-    @contextmanager
-    def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
+    def _after_header(self, model: Mapping[str, Any], sql: str) -> AbstractContextManager[str]:
         """Give the query after the model's `sql_header`, whose settings end with the block."""
-        with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
-            yield query
+        return self._after(str(model["config"].get("sql_header") or ""), sql)
 
     @contextmanager
     def _after(self, header: str, sql: str) -> Iterator[str]:
@@ -319,11 +317,11 @@ class Materializations(Unchanged):
         )
         return {"response": response, "preview": preview(table)}
 
-    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    @available.parse(lambda *_, **__: "")
     def write_view(
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
-    ) -> dict[str, Any]:
-        """Store a query under a name, once Spark has checked it."""
+    ) -> str:
+        """Store a query under a name, once Spark has checked it; returns a line for the log."""
         from ktk_engine.gate.gate import validate_view
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
@@ -336,7 +334,7 @@ class Materializations(Unchanged):
         is_judged = skip_unchanged_of(model["config"]).is_on
         with self.connections.running():
             if is_judged and self._view_is_unchanged(model, relation, sql, full_refresh):
-                return {"message": "unchanged", "rows": None}
+                return "unchanged"
             work = self._work(model, sql, full_refresh) if is_judged else None
         with (
             self._after_header(model, sql) as sql,
@@ -357,7 +355,7 @@ class Materializations(Unchanged):
                 checked=work.of_view(sql) if work is not None else "",
             )
         said = f"view, {counted(len(found.names), 'column')}"
-        return {"message": "; ".join([said, *(spoken(note, DBT) for note in notes)]), "rows": None}
+        return "; ".join([said, *(spoken(note, DBT) for note in notes)])
 
     @available.parse(lambda *_, **__: "")
     def define_function(self, model: Mapping[str, Any]) -> str:
@@ -380,11 +378,11 @@ class Materializations(Unchanged):
         self.connections.sessions.functions.note(function)
         return function.statement
 
-    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    @available.parse(lambda *_, **__: "")
     def write_cube(
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
-    ) -> dict[str, Any]:
-        """Store a cube's virtual table."""
+    ) -> str:
+        """Store a cube's virtual table; returns a line for the log."""
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
             actor = self._actor(model, full_refresh)
@@ -397,7 +395,7 @@ class Materializations(Unchanged):
         datasets = counted(len(view.datasets), "dataset")
         said = [f"cube of {datasets}, {counted(count, 'column')}"]
         said += [f"reads {item} of {place}" for item, place in view.external.items()]
-        return {"message": "; ".join(said), "rows": None}
+        return "; ".join(said)
 
     @available.parse(lambda *_, **__: "")
     def write_clone(

@@ -16,12 +16,12 @@ import agate
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
-from dbt_common.exceptions import CompilationError, DbtConfigError
+from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.ktk.config.config_reader import refusing
 from dbt.adapters.ktk.materialize.seed_cells import Cells, cast, infer
 from dbt.adapters.ktk.materialize.seed_text import check_text, empty_lines, filled
-from dbt.adapters.ktk.voice import DBT
-from ktk_engine.errors import DataError, KtkError
+from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type, sql_name
@@ -49,29 +49,27 @@ def read_seed(
     fills cells missing at the end of a row with null. Raises a `DataError` if the file is not a
     table, or if a value does not fit its column's type.
     """
-    wanted = dict(column_types or {})
     content = path.read_bytes()
+    columns, inferred = {}, {}
     with _said_of(path):
         check_text(content, delimiter)
         empty = empty_lines(content, delimiter)
         content = filled(content, delimiter) if ragged else content
-    # As dbt's own reader: each end of a line is a line feed. A header alone needs one.
-    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + b"\n"
-    # One block, so that a cell may have any size.
-    read = csv.ReadOptions(block_size=len(content))
-    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    names = _header(path, content, read, parse)
-    if not quote_columns:
-        _check_delimiter(path, delimiter, names)
-    wanted = spelled_keys(wanted, names)
-    if unknown := sorted(set(wanted) - set(names)):
-        hint = did_you_mean(unknown[0], names)
-        warn(
-            f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
-            f"{', '.join(names)}."
-        )
-    columns, inferred = {}, {}
-    with _said_of(path):
+        # As dbt's own reader: each end of a line is a line feed. A header alone needs one.
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + b"\n"
+        # One block, so that a cell may have any size.
+        read = csv.ReadOptions(block_size=len(content))
+        parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        names = _header(content, read, parse)
+        if not quote_columns:
+            _check_delimiter(delimiter, names)
+        wanted = spelled_keys(column_types or {}, names)
+        if unknown := sorted(set(wanted) - set(names)):
+            hint = did_you_mean(unknown[0], names)
+            warn(
+                f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
+                f"{', '.join(names)}."
+            )
         texts = _read(content, read, parse, names)
         for name in names:
             cells = texts[name].combine_chunks()
@@ -131,10 +129,8 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
     """Read a seed's `column_types` in Arrow's or SQL's names; a `DbtConfigError` for others."""
     types = {}
     for name, text in (config.get("column_types") or {}).items():
-        try:
+        with refusing(f"Seed {model}: column_types.{name}"):
             types[str(name)] = parse_type(str(text))
-        except KtkError as error:
-            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error.said(DBT)}") from error
     return types
 
 
@@ -167,35 +163,28 @@ def seed_ragged(model: str, config: Mapping[str, Any]) -> bool:
     return value is not None
 
 
-def preview(table: pa.Table, rows: int = 10) -> agate.Table:
+def preview(table: pa.Table) -> agate.Table:
     """Give the first rows as the table that `dbt seed --show` prints."""
     names = table.column_names
-    data = [list(row.values()) for row in table.slice(0, rows).to_pylist()]
+    data = [list(row.values()) for row in table.slice(0, 10).to_pylist()]
     return agate.Table(data, names, [agate.Text()] * len(names))
 
 
-def _header(
-    path: Path, content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions
-) -> list[str]:
-    with _said_of(path):
-        names = _names(content, read, parse)
-        if "" in names:
-            column = f"column {names.index('') + 1} of {len(names)}"
-            raise DataError(f"the header has no name for {column}. Name it, or remove it")
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise DataError(f"the header names {', '.join(repeated)} twice. Rename one of them")
-    return names
-
-
-def _names(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
-    def names(how: csv.ReadOptions) -> list[str]:
+def _header(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
+    def columns(how: csv.ReadOptions) -> list[str]:
         source = pa.BufferReader(content)
         with csv.open_csv(source, read_options=how, parse_options=parse) as reader:
             found: list[str] = reader.schema.names
             return found
 
-    return _with_row(names, read)
+    names = _with_row(columns, read)
+    if "" in names:
+        column = f"column {names.index('') + 1} of {len(names)}"
+        raise DataError(f"the header has no name for {column}. Name it, or remove it")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"the header names {', '.join(repeated)} twice. Rename one of them")
+    return names
 
 
 def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T:
@@ -206,14 +195,14 @@ def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T
         return run(csv.ReadOptions(block_size=read.block_size, use_threads=False))
 
 
-def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
+def _check_delimiter(delimiter: str, names: list[str]) -> None:
     """Refuse a single column whose name shows that another character separates the columns."""
     others = [mark for mark in _DELIMITERS if mark in names[0]] if len(names) == 1 else []
     if others:
         raise DataError(
-            f"{path}: syntax error in the header: {names[0]!r} would be the only column's name. "
-            f"Set the seed's `delimiter`, which is {delimiter!r}, to {others[0]!r} (or "
-            "`quote_columns: true` for a column of that name). Nothing was written."
+            f"syntax error in the header: {names[0]!r} would be the only column's name. Set the "
+            f"seed's `delimiter`, which is {delimiter!r}, to {others[0]!r} (or `quote_columns: "
+            "true` for a column of that name)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
@@ -26,11 +27,14 @@ from dbt.adapters.ktk.materialize.published import published
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.state import resolve
+from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier, find_name, name_finder
+from ktk_engine.write.retry import Source
 from ktk_engine.write.rows import schema_of
 
 if TYPE_CHECKING:
     from dbt.adapters.base.impl import SnapshotStrategy
+    from pyspark.sql import DataFrame
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -63,9 +67,9 @@ class Snapshots(Materializations):
         config = self._snapshot_config_of(model)
         self._warn_of(config)
         with self.connections.running():
-            self._check_place(model, relation, config)
-            work = self._work(model, source_sql, False)
             store = self.connections.warehouse.create_schema(str(relation.schema))
+            self._check_place(model, relation, config, store)
+            work = self._work(model, source_sql, False)
             before = resolve(store, config.target.scope).datasets.get(config.target.uuid)
         noted: list[Reads] = []
         from ktk_engine.spark.arrow_types import arrow_schema
@@ -77,16 +81,19 @@ class Snapshots(Materializations):
             config = self._with_fitting_types(
                 config, lambda: arrow_schema(self.connections.sessions.current().schema_of(query))
             )
+            rows = self._query(relation, query).noting(noted.append)
+            target = self._target(str(relation.schema), config, history_of(model))
+            write = replace(config, target=target)
             if exists:
-                self._check_stored(model, relation, source_sql, config)
-                outcome = self._merge_versions(model, relation, query, config, noted)
+                self._check_stored(model, relation, source_sql, write, store)
+                outcome = self._merge_versions(rows, write, store)
             else:
-                outcome = self._build_versions(model, relation, query, config, noted)
+                outcome = self._build_versions(model, rows, write, store)
             entry = before.entry if before else None
             note_computed(store, config.target, outcome, noted[-1:], work, entry)
             self._check_expected(work, config.target.uuid, outcome, noted[-1:])
             self._warn_of_times(relation, config)
-            outcome = published(outcome, store, config, history_of(model))
+            outcome = published(outcome, store, config, target.history)
         return response_of(outcome)
 
     @available.parse_none
@@ -131,10 +138,13 @@ class Snapshots(Materializations):
         raise DbtConfigError(f"Model {config.model} is not a snapshot.")
 
     def _check_place(
-        self, model: Mapping[str, Any], relation: BaseRelation, config: SnapshotConfig
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        config: SnapshotConfig,
+        store: ObjectStore,
     ) -> None:
         """Refuse to replace anything: a snapshot is never rebuilt."""
-        store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._actor(model).dataset(config.target)
         for other in self._replaced(store, claim, config):
             raise ConfigurationError(
@@ -145,7 +155,12 @@ class Snapshots(Materializations):
             )
 
     def _check_stored(
-        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, config: SnapshotConfig
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        sql: str,
+        config: SnapshotConfig,
+        store: ObjectStore,
     ) -> None:
         """Check a query against the stored columns before dbt's SQL compares old with new values.
 
@@ -157,57 +172,36 @@ class Snapshots(Materializations):
         for column in self.get_columns_in_relation(relation):
             if Identifier(column.name) == Identifier(config.versions.updated_at):
                 check_times(config.model, model["config"], column.dtype)
-        schema = str(relation.schema)
-        store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().schema_of(sql))
-        check_source(store, source, self._target(schema, config, {}), config.versions)
+        check_source(store, source, config.target, config.versions)
 
     def _build_versions(
         self,
         model: Mapping[str, Any],
-        relation: BaseRelation,
-        query: str,
+        rows: Source[DataFrame],
         config: SnapshotConfig,
-        noted: list[Reads],
+        store: ObjectStore,
     ) -> Outcome:
         from ktk_engine.change.merge_versions import build_versions
 
-        schema = str(relation.schema)
-        frame, _ = self._query(relation, query).noting(noted.append).read()
+        frame, _ = rows.read()
         check_comparable(config.model, model["config"], schema_of(frame))
         updated_at = find_name(config.versions.updated_at, frame.columns) or ""
         check_times(config.model, model["config"], frame.schema[updated_at].dataType.simpleString())
-        written = build_versions(
-            self.connections.warehouse.create_schema(schema),
-            frame,
-            self._target(schema, config, history_of(model)),
-            config.versions,
-        )
-        return Outcome.of(written)
+        return Outcome.of(build_versions(store, frame, config.target, config.versions))
 
     def _merge_versions(
-        self,
-        model: Mapping[str, Any],
-        relation: BaseRelation,
-        query: str,
-        config: SnapshotConfig,
-        noted: list[Reads],
+        self, rows: Source[DataFrame], config: SnapshotConfig, store: ObjectStore
     ) -> Outcome:
         from ktk_engine.change.merge_versions import merge_versions
 
-        schema = str(relation.schema)
-        store = self.connections.warehouse.create_schema(schema)
+        target = config.target
         scanner = self.connections.sessions.current().scanner(store)
-        rows = self._query(relation, query).noting(noted.append)
-        done = merge_versions(
-            scanner,
-            rows.depending_on(store, config.target.uuid),
-            self._target(schema, config, history_of(model)),
-            config.versions,
-        )
+        own = rows.depending_on(store, target.uuid)
+        done = merge_versions(scanner, own, target, config.versions)
         if done is None:
             return Outcome.of(done)
-        return auto_compact(Outcome.of(done), store, config, lambda: scanner, history_of(model))
+        return auto_compact(Outcome.of(done), store, config, lambda: scanner, target.history)
 
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
         """Warn that times have another type than the current time, with which they are mixed."""

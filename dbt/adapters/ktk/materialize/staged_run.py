@@ -114,7 +114,7 @@ class StagedRuns(StoreAdapter):
         if sys.exc_info()[0] is None:
             raise DbtRuntimeError(
                 "The staged run was discarded, since on-run-end did not publish it: an earlier "
-                "hook failed, or the macro is not alone in its line, as in {_HOOK}"
+                f"hook failed, or the macro is not alone in its line, as in {_HOOK}"
             )
         _LOGGER.warning("The staged run was discarded: it did not finish.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,21 +44,12 @@ def write_dataset(
     if config.incremental is None:
         return Outcome.of(build_from(store, rows, config.target))
     frames, target = _for_spark(rows, config.target, scanner)
-    write = _Write(store, frames, target, scanner)
-    outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
+    how = config.incremental
+    window = _window(config.model, how, batch) if how.strategy == "microbatch" else None
+    outcome = Outcome.of(_write_incrementally(store, frames, target, scanner, how, window))
     if target.full_refresh:
         return outcome
     return auto_compact(outcome, store, config, scanner, target.history)
-
-
-@dataclass(frozen=True)
-class _Write:
-    """What every strategy needs."""
-
-    store: ObjectStore
-    rows: Source[DataFrame]
-    target: WriteRequest
-    scanner: Callable[[], Scanner]
 
 
 def _for_spark(
@@ -79,22 +70,25 @@ def _for_spark(
 
 
 def _write_incrementally(
-    write: _Write, model: str, how: Incremental, batch: Mapping[str, Any] | None
+    store: ObjectStore,
+    rows: Source[DataFrame],
+    target: WriteRequest,
+    scanner: Callable[[], Scanner],
+    how: Incremental,
+    window: RowFilter | None,
 ) -> WriteResult | None:
-    """Let new rows meet the old ones as the strategy says."""
+    """Let new rows meet the old ones as the strategy says; `window` is that of a batch."""
     from ktk_engine.change.merge import MergeBy, merge
     from ktk_engine.change.merge_by_clauses import merge_by_clauses
     from ktk_engine.change.predicates import Predicates
     from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
 
-    rows, target = write.rows, write.target
-    if how.strategy == "microbatch":
-        window = _window(model, how, batch)
-        return replace_where(write.scanner(), rows, target, window)
+    if window is not None:
+        return replace_where(scanner(), rows, target, window)
     if target.full_refresh or how.strategy in ("append", "insert_overwrite"):
         mode = None if target.full_refresh else _mode(how, target)
-        return build_from(write.store, rows, replace(target, mode=mode))
+        return build_from(store, rows, replace(target, mode=mode))
     predicates = Predicates(how.predicates)
     by = MergeBy(
         how.unique_key,
@@ -103,12 +97,12 @@ def _write_incrementally(
         predicates=predicates,
     )
     if how.clauses is not None:
-        return merge_by_clauses(write.scanner(), rows, target, by, how.clauses, how.predicates)
+        return merge_by_clauses(scanner(), rows, target, by, how.clauses, how.predicates)
     if how.strategy == "replace_where":
-        return replace_where(write.scanner(), rows, target, predicates)
+        return replace_where(scanner(), rows, target, predicates)
     if how.strategy == "delete+insert":
         by = replace(by, strategy="delete+insert")
-    return merge(write.scanner(), rows, target, by)
+    return merge(scanner(), rows, target, by)
 
 
 def _mode(how: Incremental, target: WriteRequest) -> Literal["append", "partitions", "nothing"]:

@@ -28,6 +28,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.remove import remove
 from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.actor import statement_history
@@ -170,9 +171,12 @@ class CubeMethods(StoreAdapter):
         with translated():
             history = {**statement_history(), "node": "run-operation ktk_drop"}
             try:
-                return self.relations.remove(schema, cube, dataset, cascade, history)
+                store = self.relations.store_of(schema)
+                done = remove(store, cube, dataset, history, cascade=cascade)
             except KtkError as error:
                 raise DbtRuntimeError(f"ktk_drop: {error.said(DBT)}") from error
+        what = f"{', '.join(done.datasets)} from {done.name}"
+        return f"Removed {what}: version {done.version}. Files stay until cleanup."
 
     @available.parse(lambda *_, **__: "")
     def compact_datasets(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from dbt.adapters.ktk.config.connect_target import ConnectTarget
@@ -24,7 +25,7 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
     Raises a `StoreError` if the store is not readable or writable, or a `SessionError` if Java is
     missing, Spark does not start, or a Spark Connect server does not answer.
     """
-    packages = ", ".join(_installed())
+    packages = ", ".join(f"{name} {version_of(name)}" for name in _PACKAGES if version_of(name))
     yield f"Python {sys.version.split()[0]}, {packages}"
     warehouse.probe()
     schemas = warehouse.schemas()
@@ -36,12 +37,13 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
         yield from _server_lines(sessions, sessions.server)
 
 
-def _installed() -> Iterator[str]:
-    for name in _PACKAGES:
-        try:
-            yield f"{name} {version(name)}"
-        except PackageNotFoundError:
-            continue
+@cache
+def version_of(package: str) -> str:
+    """The installed version of a package; empty without one."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _spark_lines(sessions: Sessions) -> Iterator[str]:

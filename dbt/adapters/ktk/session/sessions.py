@@ -217,6 +217,8 @@ class Sessions:
 
         What the block sets or registers there ends with it; `cancel` reaches it.
         """
+        from ktk_engine.spark.session.connect import release
+
         before, thread = self.current(), threading.current_thread()
         with self._lock:
             own = self._of_thread[thread] = self._start()
@@ -226,12 +228,7 @@ class Sessions:
             with self._lock:
                 self._of_thread[thread] = before
             if self.server is not None:
-                self._release(own)
-
-    def _release(self, session: SqlSession) -> None:
-        from ktk_engine.spark.session.connect import release
-
-        release(session.session)
+                release(own.session)
 
     def cancel(self, thread: threading.Thread) -> None:
         """Cancel a thread's work, present and future, from another thread."""

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
+from ktk_engine.cli.console import make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ktk_engine.describe.history import HistoryEntry
 
 
@@ -38,26 +35,24 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     if not entries:
         say(f"{cube} has no history yet: it has no commits of this library.")
         return
-    console = make_console()
-    show_history(console, entries)
+    _show_history(entries)
     for entry in entries:
         if entry.problem:
-            said = spoken(entry.problem, listener().voice)
-            console.print(f"version {entry.version}: {said}", soft_wrap=True)
+            say(f"version {entry.version}: ", entry.problem)
     for item in find_notes(store, cube):
-        console.print(item.origin, soft_wrap=True, highlight=False, markup=False)
+        say(item.origin)
     if any(entry.problem for entry in entries):
         raise click.exceptions.Exit(1)
 
 
-def show_history(console: Console, entries: Sequence[HistoryEntry]) -> None:
+def _show_history(entries: Sequence[HistoryEntry]) -> None:
     """Show commits as a table."""
     from ktk_engine.describe.history import HISTORY_HEADS, history_rows
 
     table = make_table(HISTORY_HEADS[:-2], HISTORY_HEADS[-2:])
     for row in history_rows(entries):
         table.add_row(*row)
-    print_table(console, table)
+    print_table(make_console(), table)
 
 
 @click.command()
@@ -75,6 +70,6 @@ def versions(cube: str, as_json: bool, store_url: str | None) -> None:
     if as_json:
         say_json([entry.as_dict() for entry in entries])
     elif entries:
-        show_history(make_console(), entries)
+        _show_history(entries)
     else:
         say(f"{cube} has one version without a number, since it has no log yet.")

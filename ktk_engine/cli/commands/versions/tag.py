@@ -8,7 +8,7 @@ import click
 
 from ktk_engine.cli.console import flag, make_console, make_table, print_table, say, say_json, warn
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.version_options import read_version
+from ktk_engine.cli.version_options import version_option
 
 if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("cube")
 @click.argument("name", required=False)
-@click.option(
-    "--version", callback=read_version, metavar="N", help="Version to name; default: newest."
-)
+@version_option("--version", "version", "Version to name; default: newest.")
 @click.option("--delete", is_flag=True, help="Delete the name.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable; for the list.")
 @store_option

@@ -1,15 +1,6 @@
 {#- The cube itself: one virtual table over its datasets. Other models ref it. -#}
 {% materialization cube, adapter='ktk' %}
-  {%- do adapter.check_config(model) -%}
-  {%- set target_relation = this.incorporate(type='view') -%}
-  {{ ktk_run_pre_hooks() }}
-  {%- set result = adapter.write_cube(model, target_relation, compiled_code, should_full_refresh()) -%}
-  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
-    {{ compiled_code }}
-  {%- endcall -%}
-  {% do persist_docs(target_relation, model) %}
-  {{ ktk_run_post_hooks() }}
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(ktk_store_view(adapter.write_cube)) }}
 {% endmaterialization %}
 
 
