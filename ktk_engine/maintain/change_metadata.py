@@ -9,7 +9,6 @@ from typing import Any
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
@@ -39,7 +38,7 @@ def change_metadata(
             raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
         return replace(base, metadata=changed(base))
 
-    change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
+    change = DatasetChange(uuid, operation, rebase, frozenset())
     verb = f"{operation} on {uuid}"
     with ScopeTransaction(state, verb, history or {}, unchecked, publish) as changing:
         changing.change(change)

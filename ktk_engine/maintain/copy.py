@@ -28,7 +28,6 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import DbtNode, builder_of
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
@@ -203,12 +202,12 @@ def _change(
             )
         return copied if base is None else copied.published_like(base)
 
-    role, entry = role_of(plan.target.scope, copied), plan.source.datasets[uuid].entry
+    entry = plan.source.datasets[uuid].entry
     relation, builder = "", None
     if plan.keeps_owner and entry is not None:
         relation, builder = entry.relation, builder_of(plan.source, uuid)
     builder = builder or DbtNode("", "")
-    return DatasetChange(new, "rebuild", rebase, None, role, relation, builder)
+    return DatasetChange(new, "rebuild", rebase, None, relation, builder)
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:

@@ -17,7 +17,6 @@ from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.change_datasets import ChangeResult
@@ -107,8 +106,7 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
         for uuid, names in plan.columns.items():
             place = IndexPlace(state.store, uuid, commit_id, scope.segment_folder(commit_id))
             rebase = _Dropped(names) if plan.drop else _Indexed(place, names)
-            role = role_of(scope, state.snapshot(uuid))
-            changing.change(DatasetChange(uuid, "index", rebase, frozenset(), role))
+            changing.change(DatasetChange(uuid, "index", rebase, frozenset()))
         changing.commit(reason)
     return ChangeResult.of(changing)
 

@@ -17,7 +17,6 @@ from ktk_engine.errors import (
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
@@ -290,6 +289,5 @@ def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, s
     operation = f"publish {', '.join(rebases)}"
     with ScopeTransaction(state, operation, history, unchecked, publish) as changing:
         for uuid, rebase in rebases.items():
-            role = role_of(state.scope, state.snapshot(uuid))
-            changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))
+            changing.change(DatasetChange(uuid, "properties", rebase, frozenset()))
         changing.commit()

@@ -86,10 +86,7 @@ def plan_restoration(
 def run_restoration(plan: Restoration, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit what was planned; see `restore`."""
     changes = [_change(plan, uuid, snapshot) for uuid, snapshot in plan.snapshots.items()]
-    for uuid in plan.removed:
-        entry = plan.state.datasets[uuid].entry
-        assert entry is not None, "nothing of another program is restored over"
-        changes.append(DatasetChange(uuid, "remove", None, role=entry.role))
+    changes += [DatasetChange(uuid, "remove", None) for uuid in plan.removed]
     said = {"reason": f"as version {plan.old.version} had it", **(history or {})}
     operation = f"restore {plan.state.scope.name}"
     check = check_brought(plan.state, plan.snapshots, lambda: plan.old)
@@ -110,4 +107,4 @@ def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
         return snapshot if base is None else snapshot.published_like(base)
 
     builder = None if existed else builder_at(entry)
-    return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)
+    return DatasetChange(uuid, "restore", rebase, None, entry.relation, builder)

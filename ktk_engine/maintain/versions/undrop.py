@@ -96,7 +96,6 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Change
         "undrop",
         rebase,
         None,
-        plan.entry.role,
         plan.entry.relation,
         plan.builder or DbtNode("", ""),
     )
