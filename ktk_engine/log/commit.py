@@ -41,7 +41,6 @@ from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.names import claim_name, note_names
 from ktk_engine.log.new_snapshots import store_snapshot
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
-from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore, stageable
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy

@@ -12,7 +12,7 @@ from ktk_engine.errors import (
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change import conflict as conflicts
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.entry import digest, parse_entry
+from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id, scope_of
 from ktk_engine.log.state import resolve
@@ -31,7 +31,7 @@ from tests.support.dataset_builder import (
     weather,
     weather_builder,
 )
-from tests.support.documents import load_document
+from tests.support.documents import digest, load_document
 from tests.support.stores import Backoff, fail, keys
 
 PLAIN = LogScope("dataset", "plain")
