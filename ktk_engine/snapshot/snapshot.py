@@ -21,7 +21,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.snapshot.file_segments import PARTITION_PREFIX as PARTITION_PREFIX
-from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of
+from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of, total_of
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
@@ -129,8 +129,7 @@ class Snapshot:
         files = self.file_table
         if isinstance(files, SegmentedFiles):
             return files.total(column)
-        values = self.file_column(column)
-        return None if values.null_count else int(pc.sum(values).as_py() or 0)
+        return total_of(self.file_column(column))
 
     @property
     def segments(self) -> list[str]:
