@@ -25,7 +25,7 @@ from ktk_engine.format.parquet import bounds_of, typed_bounds
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
-from ktk_engine.types.type_class import is_list
+from ktk_engine.types.field_id import parts_of
 
 _THREADS = 16
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
@@ -206,11 +206,7 @@ def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
 
 def _maps(t: pa.DataType) -> int:
     """The number of maps in a type."""
-    if pat.is_map(t):
-        return 1 + _maps(t.key_type) + _maps(t.item_type)
-    if pat.is_struct(t):
-        return sum(_maps(field.type) for field in t)
-    return _maps(t.value_type) if is_list(t) else 0
+    return int(pat.is_map(t)) + sum(_maps(field.type) for _, field in parts_of(t))
 
 
 def row_group_footers(
