@@ -69,7 +69,7 @@ _SUPPORTED = (
 # A date without quotes, as SQL reads it.
 _DAY = re.compile(r"(\d{4}) - (\d\d?) - (\d\d?)")
 
-_COMPARISONS: dict[type[exp.Expression], Operator] = {
+COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -84,7 +84,7 @@ _PARTS = frozenset(
     | {"is_string", "is_integer", "quoted", "safe", "nested"}
 )
 
-_FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
+OPERATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -277,7 +277,7 @@ def _condition(node: exp.Expression, scope: _Scope) -> Condition:
             return _between(node, scope)
         case exp.Like() | exp.Escape():
             return _like(node, scope)
-    op = _COMPARISONS.get(type(node))
+    op = COMPARISONS.get(type(node))
     return _comparison(node, op, scope) if op is not None else _refuse(node)
 
 
@@ -375,7 +375,7 @@ def _fold(node: exp.Expression, op: Operator) -> Condition | None:
         left = float(left)
     elif not (isinstance(left, Fraction) and isinstance(right, Fraction)):
         return None
-    return TrueCondition() if _FOLD[op](left, right) else FalseCondition()
+    return TrueCondition() if OPERATIONS[op](left, right) else FalseCondition()
 
 
 def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
