@@ -12,8 +12,7 @@ from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.publish.publish import publish
+from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -39,10 +38,7 @@ def change_metadata(
         return replace(base, metadata=changed(base))
 
     change = DatasetChange(uuid, operation, rebase, frozenset())
-    verb = f"{operation} on {uuid}"
-    with ScopeTransaction(state, verb, history or {}, unchecked, publish) as changing:
-        changing.change(change)
-        changing.commit()
+    change_datasets(state, f"{operation} on {uuid}", (change,), history, check=unchecked)
     return True
 
 
