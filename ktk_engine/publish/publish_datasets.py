@@ -63,7 +63,7 @@ def publish_datasets(
     (nothing was changed then), or a `ForeignWriterError` if its content is unknown.
     """
     state = find_scope(store, name)
-    uuids = _chosen(state, dataset)
+    uuids = chosen_uuids(state, dataset)
     added = {uuid: _added_formats(state.snapshot(uuid), formats) for uuid in uuids}
     wanted = {uuid: state.snapshot(uuid).published_as | added[uuid] for uuid in uuids}
     changed = [uuid for uuid in uuids if _is_new(state, uuid, wanted[uuid])]
@@ -116,7 +116,7 @@ def stop_publishing(
             )
         )
     state = find_scope(store, name)
-    uuids = _chosen(state, dataset)
+    uuids = chosen_uuids(state, dataset)
     ended = [form for form in FORMS if not formats or form.name in formats]
     gone = frozenset(form.name for form in ended)
     changed = [uuid for uuid in uuids if state.snapshot(uuid).published_as & gone]
@@ -144,7 +144,7 @@ def check_publishing(
     state = find_scope(store, name)
     found = [
         (uuid, form)
-        for uuid in _chosen(state, dataset)
+        for uuid in chosen_uuids(state, dataset)
         for form in forms_of(state.snapshot(uuid))
         if not formats or form.name in formats
     ]
@@ -211,7 +211,11 @@ def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _chosen(state: State, dataset: str | None) -> list[str]:
+def chosen_uuids(state: State, dataset: str | None) -> list[str]:
+    """The uuids of a scope's datasets, or of the one that was named.
+
+    Raises a `DatasetNotFoundError`, or a `ConfigurationError` if it is named for a table.
+    """
     if dataset is None:
         return list(state.datasets)
     if state.scope.kind != "cube":
