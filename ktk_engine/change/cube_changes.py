@@ -15,7 +15,6 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
@@ -223,8 +222,7 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     if seeds:  # nothing may come to depend on it meanwhile
         staging.transaction.chose(any_dataset)
     for name in names:
-        role = role_of(state.scope, snapshots[name])
-        staging.change(DatasetChange(snapshots[name].uuid, "remove", None, role=role))
+        staging.change(DatasetChange(snapshots[name].uuid, "remove", None))
 
 
 def check_datasets(state: State, names: Collection[str]) -> None:

@@ -69,7 +69,7 @@ _SUPPORTED = (
 # A date without quotes, as SQL reads it.
 _DAY = re.compile(r"(\d{4}) - (\d\d?) - (\d\d?)")
 
-_COMPARISONS: dict[type[exp.Expression], Operator] = {
+COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -84,7 +84,7 @@ _PARTS = frozenset(
     | {"is_string", "is_integer", "quoted", "safe", "nested"}
 )
 
-_FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
+OPERATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -277,7 +277,7 @@ def _condition(node: exp.Expression, scope: _Scope) -> Condition:
             return _between(node, scope)
         case exp.Like() | exp.Escape():
             return _like(node, scope)
-    op = _COMPARISONS.get(type(node))
+    op = COMPARISONS.get(type(node))
     return _comparison(node, op, scope) if op is not None else _refuse(node)
 
 
@@ -308,6 +308,12 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     elif not hint and not node.this.quoted and node.arg_key == "expression":
         hint = f"; if it is text, it needs quotes: '{name}'"
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
+
+
+def _known_column(whole: exp.Expression, part: exp.Expression, scope: _Scope) -> str:
+    """Resolve the name of the column in a part of a piece, or refuse the piece."""
+    column = _column(part, scope)
+    return _refuse(whole) if column is None else column
 
 
 def _literal(node: exp.Expression, scope: _Scope) -> Any:
@@ -375,7 +381,7 @@ def _fold(node: exp.Expression, op: Operator) -> Condition | None:
         left = float(left)
     elif not (isinstance(left, Fraction) and isinstance(right, Fraction)):
         return None
-    return TrueCondition() if _FOLD[op](left, right) else FalseCondition()
+    return TrueCondition() if OPERATIONS[op](left, right) else FalseCondition()
 
 
 def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
@@ -388,9 +394,7 @@ def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
 
 def _flag(node: exp.Expression, scope: _Scope) -> Condition:
     """Translate a boolean column."""
-    column = _column(node, scope)
-    if column is None:
-        _refuse(node)
+    column = _known_column(node, node, scope)
     if not pat.is_boolean(normalize(scope.types[column])):
         _refuse(node, f"is of class {class_name(scope.types[column])} and no condition")
     return literal.comparison(column, scope.types[column], "=", True)
@@ -398,9 +402,7 @@ def _flag(node: exp.Expression, scope: _Scope) -> Condition:
 
 def _is(node: exp.Is, scope: _Scope) -> Condition:
     """Translate `is null`, `is true` and `is false`."""
-    column = _column(node.this, scope)
-    if column is None:
-        _refuse(node)
+    column = _known_column(node, node.this, scope)
     if isinstance(node.expression, exp.Null):
         found: Condition = IsNull(column)
     elif isinstance(node.expression, exp.Boolean):
@@ -413,9 +415,7 @@ def _is(node: exp.Is, scope: _Scope) -> Condition:
 
 def _in(node: exp.In, scope: _Scope) -> Condition:
     """Translate `v in (1, 2)`."""
-    column = _column(node.this, scope)
-    if column is None:
-        _refuse(node)
+    column = _known_column(node, node.this, scope)
     t, (first, *more) = scope.types[column], node.expressions or [None]
     if first is not None and not more:
         known = scope.lists.get(first.name, many_values(first, scope.parameters))
@@ -444,9 +444,7 @@ def _long_list(
 
 def _between(node: exp.Between, scope: _Scope) -> Condition:
     """Translate `v between 1 and 5`, which includes both."""
-    column = _column(node.this, scope)
-    if column is None:
-        _refuse(node)
+    column = _known_column(node, node.this, scope)
     t = scope.types[column]
     low, high = (_value(column, node.args[side], scope) for side in ("low", "high"))
     return And(

@@ -25,7 +25,7 @@ from ktk_engine.format.parquet import bounds_of, typed_bounds
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
-from ktk_engine.types.type_class import is_list
+from ktk_engine.types.field_id import parts_of
 
 _THREADS = 16
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
@@ -67,20 +67,22 @@ def _opened_footers() -> ReadCache[tuple[str, FileDigest], OpenedFooter]:
 
 
 @dataclass(frozen=True)
-class VerifiedTails:
-    """The files that were verified for readers other than pyarrow; shared by all queries.
+class FooterCache:
+    """Footers by key of the data file; shared by all queries and threads of a store object."""
 
-    A data file never changes under its key, so once is enough. Threads share the set without a
-    lock: a file that two of them verify at the same time is verified twice.
-    """
-
-    _verified: set[str] = field(default_factory=set)
+    _verified: set[str] = field(default_factory=set)  # keys
+    _footers: ReadCache[str, Footer] = field(default_factory=_new_footers)
+    _opened: ReadCache[tuple[str, FileDigest], OpenedFooter] = field(
+        default_factory=_opened_footers
+    )
 
     def verify(
         self, store: ObjectStore, keys: Sequence[str], digests: Sequence[FileDigest | None]
     ) -> None:
-        """Verify the footers of files that were not verified yet, in parallel.
+        """Verify the footers of files for another reader than pyarrow, in parallel.
 
+        A data file never changes under its key, so once is enough. Threads share what is known
+        without a lock: a file that two of them verify at the same time is verified twice.
         Raises a `FormatError` if one is damaged, and an `ObjectNotFoundError` if one is missing.
         """
         wanted = [
@@ -95,17 +97,6 @@ class VerifiedTails:
         if len(self._verified) > _MOST_VERIFIED:
             self._verified.clear()
         self._verified.update(key for key, _ in wanted)
-
-
-@dataclass(frozen=True)
-class FooterCache:
-    """Footers by key of the data file; shared by all queries and threads of a store object."""
-
-    verified: VerifiedTails = field(default_factory=VerifiedTails)
-    _footers: ReadCache[str, Footer] = field(default_factory=_new_footers)
-    _opened: ReadCache[tuple[str, FileDigest], OpenedFooter] = field(
-        default_factory=_opened_footers
-    )
 
     def opened(self, store: ObjectStore, key: str, digest: FileDigest | None) -> OpenedFooter:
         """The verified footer of a data file and the physical types of its columns.
@@ -215,11 +206,7 @@ def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
 
 def _maps(t: pa.DataType) -> int:
     """The number of maps in a type."""
-    if pat.is_map(t):
-        return 1 + _maps(t.key_type) + _maps(t.item_type)
-    if pat.is_struct(t):
-        return sum(_maps(field.type) for field in t)
-    return _maps(t.value_type) if is_list(t) else 0
+    return int(pat.is_map(t)) + sum(_maps(field.type) for _, field in parts_of(t))
 
 
 def row_group_footers(

@@ -71,9 +71,7 @@ class IndexPlace:
         does not fit into the class's container type without loss, and a `FormatError` if the column
         cannot be indexed.
         """
-        runs = self._runs(t)
-        for values, numbers, labels in pairs:
-            runs.add(values, numbers, labels)
+        runs = self._runs(t, pairs)
         few = runs.waiting_pairs * _LEAST_BYTES_A_PAIR <= INDEX_FILE_BYTES
         if few and not runs.segments:
             index = build_index(*_columns(runs))
@@ -84,10 +82,7 @@ class IndexPlace:
 
     def segments(self, t: pa.DataType, pairs: Iterable[Pairs]) -> tuple[IndexSegment, ...]:
         """Store pairs as segments; `t` is a type of the column's class."""
-        runs = self._runs(t)
-        for values, numbers, labels in pairs:
-            runs.add(values, numbers, labels)
-        return runs.finish()
+        return self._runs(t, pairs).finish()
 
     def is_small(self, index: ColumnIndex) -> bool:
         """Whether an index is a file small enough to be rewritten with each commit."""
@@ -116,8 +111,11 @@ class IndexPlace:
         """Make the key of a segment."""
         return new_segment_key(self.folder, self.uuid)
 
-    def _runs(self, t: pa.DataType) -> IndexRuns:
-        return IndexRuns(self.store, self.new_key, t)
+    def _runs(self, t: pa.DataType, pairs: Iterable[Pairs]) -> IndexRuns:
+        runs = IndexRuns(self.store, self.new_key, t)
+        for values, numbers, labels in pairs:
+            runs.add(values, numbers, labels)
+        return runs
 
 
 def _columns(runs: IndexRuns) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.footers import Footer, FooterCache
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.declared import stored_type
@@ -24,16 +24,23 @@ def physical_schemas(
     at = files["physical"].combine_chunks()
     if not at.null_count and snapshot.physical_schemas:
         return list(snapshot.physical_schemas), at
-    distinct: dict[str, int] = {}
-    schemas: list[pa.Schema] = []
-    numbers = []
-    for footer in footers.read(store, files["key"].to_pylist()):
-        text = str(footer.schema.remove_metadata())
-        if text not in distinct:
-            distinct[text] = len(schemas)
-            schemas.append(footer.schema)
-        numbers.append(distinct[text])
-    return schemas, pa.array(numbers, pa.int32())
+    schemas, numbers = numbered((), footers.read(store, files["key"].to_pylist()))
+    return list(schemas), pa.array(numbers, pa.int32())
+
+
+def numbered(
+    known: tuple[pa.Schema, ...], footers: Sequence[Footer]
+) -> tuple[tuple[pa.Schema, ...], list[int]]:
+    """The distinct physical schemas, and the number of each file's schema."""
+    schemas, numbers = list(known), []
+    places = {str(schema.remove_metadata()): place for place, schema in enumerate(schemas)}
+    for footer in footers:
+        schema = footer.schema.remove_metadata()
+        place = places.setdefault(str(schema), len(schemas))
+        if place == len(schemas):
+            schemas.append(schema)
+        numbers.append(place)
+    return tuple(schemas), numbers
 
 
 def unstored_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -24,6 +24,8 @@ from ktk_engine.types.to_container import to_container
 
 KEY = "__ktk_key"
 _THREADS = 8
+# The limit of 32-bit offsets.
+_LARGEST_CHUNK = 1 << 31
 
 
 def read_rows(
@@ -41,12 +43,12 @@ def read_rows(
     fields = [snapshot.schema.field(name) for name in columns]
     target = pa.schema(fields) if schema is None else schema
     known = values_by_file(snapshot, files, columns).to_pylist()
-    digests = digests_by_key(files)
+
+    def read(values: dict[str, Any], digest: FileDigest | None) -> pa.Table:
+        return _read_file(store, values.pop(KEY), digest, values, pa.schema(fields), target)
+
     with ThreadPoolExecutor(min(_THREADS, len(known))) as pool:
-        tables = pool.map(
-            lambda values: read_file(store, values, target, fields, digests[values[KEY]]), known
-        )
-        return pa.concat_tables(tables)
+        return pa.concat_tables(pool.map(read, known, digests_of(files)))
 
 
 def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -57,47 +59,76 @@ def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) 
     return facts.rename_columns([KEY, *names])
 
 
-def digests_by_key(files: pa.Table) -> dict[str, FileDigest | None]:
-    """The digests that a snapshot records of its files; None for files of other writers."""
-    return dict(zip(files["key"].to_pylist(), digests_of(files), strict=True))
-
-
-def read_file(
+def _read_file(
     store: ObjectStore,
-    values: dict[str, Any],
-    target: pa.Schema,
-    fields: list[pa.Field],
+    key: str,
     digest: FileDigest | None,
+    values: Mapping[str, object],
+    classes: pa.Schema,
+    target: pa.Schema,
 ) -> pa.Table:
-    """Read the rows of one file as `target`; columns that the file lacks are null.
+    """Read the rows of one file by way of the containers of the columns' `classes`.
 
-    `values` is a row of `values_by_file`, and `fields` are the dataset's columns in the types of
-    their classes. Raises a `DataError` that names column and file if a value does not fit.
+    For `values` see `in_containers`. Raises a `DataError` that names column and file if a value
+    does not fit.
     """
-    data = [field.name for field in fields if field.name not in values]
-    table = read_data_file(store, values[KEY], digest, data)
-    classes = {field.name: field.type for field in fields}
-    stored = dict(zip(table.column_names, table.columns, strict=True))
-    columns = []
-    for field in target:
-        if field.name in values:
-            array = pa.repeat(pa.scalar(values[field.name], classes.get(field.name)), len(table))
-        elif field.name in stored and not pat.is_null(classes[field.name]):
-            column = stored[field.name]
-            array = _converted(store, values[KEY], column, field, classes[field.name])
-        else:
-            array = pa.nulls(len(table))
-        columns.append(array.cast(field.type))
+    stored = [f.name for f in classes if f.name not in values and not pat.is_null(f.type)]
+    table = read_data_file(store, key, digest, stored)
+    try:
+        table = in_containers(table, len(table), classes, values)
+        columns = [_cast(*item) for item in zip(table.columns, target, strict=True)]
+    except MisfitError as error:
+        raise misfit(store, key, error.column, error) from error
     return pa.Table.from_arrays(columns, schema=target)
 
 
-def _converted(
-    store: ObjectStore, key: str, values: pa.ChunkedArray, target: pa.Field, container: pa.DataType
-) -> pa.Array:
+def _cast(values: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
     try:
-        return to_container(values, container).cast(target.type)
-    except (DataError, pa.ArrowInvalid) as error:
-        raise misfit(store, key, target.name, error) from error
+        return values.cast(target.type)
+    except pa.ArrowInvalid as error:
+        raise MisfitError(target.name, error) from error
+
+
+class MisfitError(DataError):
+    """A value of `column` does not fit into its class."""
+
+    def __init__(self, column: str, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.column = column
+
+
+def in_containers(
+    table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
+) -> pa.Table:
+    """Cast columns of a file to the containers of their classes, of `count` rows.
+
+    `values` holds by column what only the file's path tells. Other missing columns become null.
+    Raises a `MisfitError` if a value is finer than its class.
+    """
+    if table.schema.equals(target):
+        return table
+    found: list[pa.Array | pa.ChunkedArray] = []
+    stored = dict(zip(table.column_names, table.columns, strict=True))
+    for field in target:
+        if field.name in values:
+            found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
+        elif field.name in stored:
+            try:
+                found.append(_in_container(stored[field.name], field.type))
+            except DataError as error:
+                raise MisfitError(field.name, error) from error
+        else:
+            found.append(pa.nulls(count, field.type))
+    return pa.Table.from_arrays(found, schema=target)
+
+
+def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """The values unchanged if they fit already; else cast, in one chunk if all text fits."""
+    if values.type.equals(t):
+        return values
+    if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):
+        return to_container(values, t)
+    return pa.chunked_array([to_container(chunk, t) for chunk in values.chunks], t)
 
 
 def misfit(store: ObjectStore, key: str, column: str, reason: Exception) -> DataError:

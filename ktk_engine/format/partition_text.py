@@ -23,6 +23,8 @@ from ktk_engine.types.type_class import class_name, normalize
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[str]
 
+# Spark writes it for null, and reads it as null in columns of every type.
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"[+-]?[0-9]+(\.0+)?")
 _FLOAT = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|[+-]?nan", re.I)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?)?")

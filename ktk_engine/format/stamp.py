@@ -36,7 +36,7 @@ class Stamp:
 
 
 def digest(*parts: bytes | memoryview) -> str:
-    """SHA-256 of the parts of a rendered document without a stamp, in hexadecimal."""
+    """SHA-256 of a document, which may come in parts, in hexadecimal."""
     sha256 = hashlib.sha256()
     for part in parts:
         sha256.update(part)

@@ -25,7 +25,7 @@ from ktk_engine.local.run_tasks import run_tasks
 from ktk_engine.local.sorted_rows import sorted_rows
 from ktk_engine.local.take import in_schema
 from ktk_engine.local.task import Task
-from ktk_engine.local.tasks import decoded_bytes, tasks
+from ktk_engine.local.tasks import decoded_bytes, leading_columns, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
@@ -132,7 +132,7 @@ class LocalEngine:
 
     def count(self, plan: Plan) -> int:
         """Count the rows of a plan."""
-        names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
+        names = leading_columns(plan.datasets[0])
         if plan.limit is not None:
             first: int = self.table(plan, (names or list(plan.columns))[:1]).num_rows
             return first
@@ -189,10 +189,6 @@ def _shards(rows: Sequence[int], count: int) -> list[int]:
         load, found[number] = heapq.heappop(loads)
         heapq.heappush(loads, (load + rows[number], found[number]))
     return found
-
-
-def _partitions(plan: Plan) -> tuple[str, ...]:
-    return plan.datasets[0].snapshot.partition_keys
 
 
 def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:

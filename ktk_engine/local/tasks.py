@@ -141,7 +141,7 @@ def _planned(
         TaskFile(row.pop(KEY), digest, row, count)
         for row, digest, count in zip(values.to_pylist(), digests, rows, strict=True)
     )
-    within = [c for c in _partitions(seed) if c in keys and c in item.cell_columns]
+    within = [c for c in cell_partitions(seed) if c in keys and c in item.cell_columns]
     shared = item.files.select([PARTITION_PREFIX + name for name in within]).to_pylist()
     dataset = TaskDataset(
         dataset=item.dataset,
@@ -165,12 +165,12 @@ def _planned(
     return _Planned(dataset, groups, rows, row_width(dataset.schema), cells)
 
 
-def _partitions(seed: DatasetPlan) -> list[str]:
+def cell_partitions(seed: DatasetPlan) -> list[str]:
     """The partition columns of the seed dataset that are part of a cell's address."""
     return [name for name in seed.cell_columns if name in seed.snapshot.partition_keys]
 
 
-def _leading(seed: DatasetPlan) -> list[str]:
+def leading_columns(seed: DatasetPlan) -> list[str]:
     """What addresses the cells in a partition; its rows are sorted by the first column."""
     return [name for name in seed.cell_columns if name not in seed.snapshot.partition_keys]
 
@@ -228,7 +228,7 @@ def _cut_columns(plan: Plan) -> tuple[str, ...]:
 
     Rows that become one because dimensions are dropped have to stay together.
     """
-    found = _leading(plan.datasets[0])
+    found = leading_columns(plan.datasets[0])
     if plan.distinct or plan.datasets[0].distinct:
         found = list(takewhile(plan.order_by.__contains__, found))
     return tuple(found)
@@ -246,7 +246,7 @@ def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:
     for number, group in enumerate(seed.groups):
         members[group].append(number)
     found = list(members.values())
-    names = [PARTITION_PREFIX + name for name in _partitions(plan.datasets[0])]
+    names = [PARTITION_PREFIX + name for name in cell_partitions(plan.datasets[0])]
     if names and len(found) > 1:
         firsts = plan.datasets[0].files.select(names).take(pa.array([m[0] for m in found]))
         found = [found[at] for at in sorted_indices(firsts, names).to_pylist()]

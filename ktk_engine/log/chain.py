@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ktk_engine.errors import ConsistencyError, FormatError, ObjectNotFoundError
-from ktk_engine.log.entry import LogEntry, digest, parse_entry
+from ktk_engine.format.stamp import digest
+from ktk_engine.log.entry import LogEntry, parse_entry
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all

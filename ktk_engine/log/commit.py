@@ -33,7 +33,6 @@ from ktk_engine.log.change.unchanged import leaves_unchanged
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
-    DatasetRole,
     LogEntry,
     parse_entry,
     render_entry,
@@ -42,7 +41,6 @@ from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.names import claim_name, note_names
 from ktk_engine.log.new_snapshots import store_snapshot
 from ktk_engine.log.pending_commit import CommitStatus, PendingCommit
-from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore, stageable
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
@@ -71,13 +69,6 @@ class Committed:
     def is_new(self) -> bool:
         """Whether there is a new version; else nothing had to change."""
         return self.entry is not self.head.head
-
-
-def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
-    """The role of a dataset in its scope, from its own snapshot."""
-    if scope.kind != "cube":
-        return "table"
-    return "seed" if snapshot.is_seed else "enrichment"
 
 
 class Publisher(Protocol):
@@ -258,7 +249,7 @@ def _prepare(
         foreign = head.foreign_document(change.uuid)
         records[change.uuid] = change_record(change.operation, old, new, foreign)
         if change.rebase and new is not None:
-            entry, snapshot = store(new, change.role)
+            entry, snapshot = store(new)
             datasets[change.uuid] = _named(entry, change)
             if not head.store.is_staged:
                 changed[change.uuid] = snapshot
@@ -323,7 +314,7 @@ def _adopt(
     head: State,
     change_set: ChangeSet,
     after: Mapping[str, Snapshot],
-    store: Callable[[Snapshot, DatasetRole], tuple[DatasetEntry, Snapshot]],
+    store: Callable[[Snapshot], tuple[DatasetEntry, Snapshot]],
 ) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
     """Entries of the datasets that stay; foreign ones get their first snapshot."""
     changed = {change.uuid for change in change_set.changes}
@@ -338,8 +329,7 @@ def _adopt(
             if state.entry is not None:
                 datasets[uuid] = state.entry
             continue
-        role = role_of(head.scope, after[uuid])
-        datasets[uuid], _ = store(after[uuid], role)
+        datasets[uuid], _ = store(after[uuid])
         records[uuid] = ChangeRecord("adopt")
     return datasets, records
 
@@ -357,10 +347,12 @@ def _pending_removals(head: State, change_set: ChangeSet) -> dict[str, str]:
     """Removed datasets whose documents must not come back, the seed dataset first."""
     known = head.head.removed if head.head else {}
     pending = {uuid: known.get(uuid, "") for uuid in head.unpublished_removals}
-    removed = [change for change in change_set.changes if change.rebase is None]
-    for change in sorted(removed, key=lambda change: (change.role != "seed", change.uuid)):
-        state = head.datasets.get(change.uuid)
-        pending[change.uuid] = state.document if state else pending.get(change.uuid, "")
+    removed = [change.uuid for change in change_set.changes if change.rebase is None]
+    entries = head.head.datasets if head.head else {}
+    seeds = {uuid for uuid, item in entries.items() if item.role == "seed"}
+    for uuid in sorted(removed, key=lambda uuid: (uuid not in seeds, uuid)):
+        state = head.datasets.get(uuid)
+        pending[uuid] = state.document if state else pending.get(uuid, "")
     written = {change.uuid for change in change_set.changes if change.rebase is not None}
     return {uuid: sha256 for uuid, sha256 in pending.items() if uuid not in written}
 

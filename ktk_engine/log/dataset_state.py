@@ -18,8 +18,8 @@ from ktk_engine.errors import (
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
-from ktk_engine.format.stamp import BASE_KEY, STAMP_BYTES, Stamp, read_stamp
-from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
+from ktk_engine.format.stamp import BASE_KEY, STAMP_BYTES, Stamp, digest, read_stamp
+from ktk_engine.log.entry import DatasetEntry, LogEntry
 from ktk_engine.log.foreign import has_files_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy, joined

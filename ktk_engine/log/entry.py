@@ -5,7 +5,6 @@ See docs/design/files-and-commits.md, Log entries.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -189,8 +188,3 @@ def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:
         unlisted=item["unlisted"],
     )
     return with_field_types(record)
-
-
-def digest(data: bytes) -> str:
-    """SHA-256 of a document, in hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()

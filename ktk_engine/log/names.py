@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from ktk_engine.errors import ConsistencyError, ObjectExistsError, TokenMismatchError
-from ktk_engine.log.entry import DatasetEntry, digest
+from ktk_engine.format.stamp import digest
+from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ktk_engine.cube.user_metadata import SPECIFICATION_KEYS
 from ktk_engine.log.entry import DatasetEntry, DatasetRole
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import write_snapshot
@@ -17,7 +18,6 @@ def store_snapshot(
     attempt: int,
     written: list[str],
     snapshot: Snapshot,
-    role: DatasetRole,
 ) -> tuple[DatasetEntry, Snapshot]:
     """Store a snapshot for an attempt at a commit.
 
@@ -27,12 +27,11 @@ def store_snapshot(
         attempt: how often another commit came first.
         written: receives the keys of what is written.
         snapshot: the snapshot.
-        role: what its dataset is.
 
     Returns:
         Its entry, and the snapshot as stored.
     """
-    uuid = snapshot.uuid
+    uuid, role = snapshot.uuid, _role(head.scope, snapshot)
 
     def key(number: int) -> str:
         return head.scope.snapshot_key(commit, uuid, attempt, number)
@@ -63,6 +62,13 @@ def store_snapshot(
         segments=len(snapshot.segments) + _count_segments(snapshot),
     )
     return entry, snapshot
+
+
+def _role(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
+    """What a dataset is in its scope, by its own snapshot."""
+    if scope.kind != "cube":
+        return "table"
+    return "seed" if snapshot.is_seed else "enrichment"
 
 
 def _count_segments(snapshot: Snapshot) -> int:

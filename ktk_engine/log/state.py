@@ -24,10 +24,10 @@ from ktk_engine.errors import (
 )
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import list_documents, load_document
-from ktk_engine.format.stamp import Stamp
+from ktk_engine.format.stamp import Stamp, digest
 from ktk_engine.log.chain import logged_versions, newest_version, read_entries, read_entry
 from ktk_engine.log.dataset_state import DatasetState, published_stamp, unstamped, without_document
-from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
+from ktk_engine.log.entry import DatasetEntry, LogEntry, render_entry
 from ktk_engine.log.foreign import snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.cube.dataset_uuid import split_uuid
-from ktk_engine.errors import ConsistencyError, VersionGoneError
+from ktk_engine.errors import CommitConflictError, ConsistencyError, VersionGoneError
 from ktk_engine.files.physical_schemas import unstored_columns
 from ktk_engine.gate.gate import check_scope
-from ktk_engine.log.change.change_set import DatasetChange, unchecked
+from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction
@@ -70,6 +70,24 @@ def check_brought(
             )
 
     return check
+
+
+def brought(uuid: str, snapshot: Snapshot, *, replaces: bool) -> Rebase:
+    """Give a dataset the content that it had in another version, or that another dataset has.
+
+    It goes on being published as it was. Raises a `CommitConflictError` if another run built or
+    removed it, so that it no longer `replaces` one, or does now.
+    """
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if (base is not None) != replaces:
+            raise CommitConflictError(
+                f"Dataset {uuid} was {'removed' if replaces else 'built'} meanwhile. Nothing was "
+                "committed. Run it again."
+            )
+        return snapshot if base is None else snapshot.published_like(base)
+
+    return rebase
 
 
 def _had_documents(origin: Callable[[], State]) -> bool:

@@ -9,12 +9,10 @@ from typing import Any
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.publish.publish import publish
+from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -39,11 +37,8 @@ def change_metadata(
             raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
         return replace(base, metadata=changed(base))
 
-    change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
-    verb = f"{operation} on {uuid}"
-    with ScopeTransaction(state, verb, history or {}, unchecked, publish) as changing:
-        changing.change(change)
-        changing.commit()
+    change = DatasetChange(uuid, operation, rebase, frozenset())
+    change_datasets(state, f"{operation} on {uuid}", (change,), history, check=unchecked)
     return True
 
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +21,7 @@ from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
 from ktk_engine.maintain.check_segments import SegmentCheck, unreadable
-from ktk_engine.maintain.problem import Problem
+from ktk_engine.maintain.problem import DatasetCheck, Problem
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
@@ -82,14 +81,8 @@ def _run(check: Iterator[Problem]) -> list[Problem]:
     return list(check)
 
 
-@dataclass(frozen=True)
-class _FileCheck:
-    """What one dataset's files are compared with; each method checks one file."""
-
-    store: ObjectStore
-    dataset: str
-    snapshot: Snapshot
-    deep: bool
+class _FileCheck(DatasetCheck):
+    """Checks data files and index files; each method checks one file."""
 
     def data_file(
         self, key: str, size: int | None, rows: int | None, digest: FileDigest | None
@@ -100,18 +93,18 @@ class _FileCheck:
             if self.deep:
                 _read_all(self.store, key, digest)
         except ObjectNotFoundError:
-            yield self._problem(key, "a file", "none", "the file is missing")
+            yield self.problem(key, "a file", "none", "the file is missing")
             return
         except (KtkError, *DAMAGE) as error:
-            yield self._problem(key, "a parquet file", "", unreadable(error))
+            yield self.problem(key, "a parquet file", "", unreadable(error))
             return
         if size is not None and size != actual:
             reason = "the size differs from the committed one"
-            yield self._problem(key, counted(size, "byte"), counted(actual, "byte"), reason)
+            yield self.problem(key, counted(size, "byte"), counted(actual, "byte"), reason)
         if rows is not None and rows != metadata.num_rows:
             reason = "the number of rows differs from the committed one"
             there = counted(metadata.num_rows, "row")
-            yield self._problem(key, counted(rows, "row"), there, reason)
+            yield self.problem(key, counted(rows, "row"), there, reason)
         for name, expected, found, reason in _column_problems(self.snapshot, schema, metadata):
             yield Problem(self.dataset, key, name, expected, found, reason)
 
@@ -121,24 +114,24 @@ class _FileCheck:
         try:
             index = get_index(self.store, key, digest)
         except ObjectNotFoundError:
-            yield self._problem(key, "an index file", "none", "the file is missing", column)
+            yield self.problem(key, "an index file", "none", "the file is missing", column)
             return
         except KtkError as error:
-            yield self._problem(key, "an index file", "", unreadable(error), column)
+            yield self.problem(key, "an index file", "", unreadable(error), column)
             return
         if column not in self.snapshot.schema.names:
-            yield self._problem(key, "no index", "", "the schema lacks the column", column)
+            yield self.problem(key, "no index", "", "the schema lacks the column", column)
             return
         committed, found = self.snapshot.schema.field(column).type, index.schema.field(VALUE).type
         differs = mismatch(committed, found)
         if differs is not None:
-            yield self._problem(key, str(committed), str(found), differs.reason, column)
+            yield self.problem(key, str(committed), str(found), differs.reason, column)
             return
         unknown = set(flatten_index(index)["label"].to_pylist()) - set(self.snapshot.labels)
         if unknown:
             names = counted(len(unknown), "file that is", "files that are")
             reason = f"the index names {names} not committed: {min(unknown)}"
-            yield self._problem(key, "committed labels", "others", reason, column)
+            yield self.problem(key, "committed labels", "others", reason, column)
         elif self.deep and digest is None:
             yield from self._compared(column, key, index)
 
@@ -149,7 +142,7 @@ class _FileCheck:
             found = distinct_values(self.store, self.snapshot.files, field)
         except KtkError as error:
             reason = f"the index cannot be compared with the rows: {error}"
-            yield self._problem(key, "values of the rows", "", reason, column)
+            yield self.problem(key, "values of the rows", "", reason, column)
             return
         pairs = flatten_index(index)
         listed = build_index(_plain(pairs[VALUE]), pairs["label"])
@@ -158,12 +151,7 @@ class _FileCheck:
         if not listed.equals(stored):
             reason = "the index does not list the values of the files, so queries miss rows"
             wanted, named = (counted(flatten_index(t).num_rows, "pair") for t in (stored, listed))
-            yield self._problem(key, wanted, named, reason, column)
-
-    def _problem(
-        self, key: str, expected: str, found: str, reason: str, column: str = ""
-    ) -> Problem:
-        return Problem(self.dataset, key, column, expected, found, reason)
+            yield self.problem(key, wanted, named, reason, column)
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,9 @@ from ktk_engine.files.index_segment_file import FILE, read_segment, read_segment
 from ktk_engine.format.file_digest import DAMAGE, verify_whole
 from ktk_engine.format.index_file import VALUE
 from ktk_engine.formatting import counted
-from ktk_engine.maintain.problem import Problem
+from ktk_engine.maintain.problem import DatasetCheck, Problem
 from ktk_engine.snapshot.index_segment import IndexSegment
-from ktk_engine.snapshot.snapshot import NULLS_PREFIX, Snapshot
-from ktk_engine.store.interface import ObjectStore
+from ktk_engine.snapshot.snapshot import NULLS_PREFIX
 
 _GROUPS_AT_ONCE = 50
 
@@ -29,19 +27,13 @@ def unreadable(error: Exception) -> str:
     return f"the file {what}: {error}"
 
 
-@dataclass(frozen=True)
-class SegmentCheck:
-    """What the segments of one dataset are compared with."""
-
-    store: ObjectStore
-    dataset: str
-    snapshot: Snapshot
-    deep: bool
+class SegmentCheck(DatasetCheck):
+    """Checks the segments of indexes."""
 
     def index(self, column: str) -> Iterator[Problem]:
         """Check the index on a column."""
         if column not in self.snapshot.schema.names:
-            yield self._problem("", "no index", "", "the schema lacks the column", column)
+            yield self.problem("", "no index", "", "the schema lacks the column", column)
             return
         numbers = self.snapshot.file_column("position").to_numpy()
         pairs = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
@@ -51,10 +43,10 @@ class SegmentCheck:
                 self._count(segment, pairs)
             except ObjectNotFoundError:
                 damaged = True
-                yield self._problem(segment.key, "a segment", "none", "the file is missing", column)
+                yield self.problem(segment.key, "a segment", "none", "the file is missing", column)
             except (KtkError, *DAMAGE) as error:
                 damaged, reason = True, unreadable(error)
-                yield self._problem(segment.key, "a segment", "", reason, column)
+                yield self.problem(segment.key, "a segment", "", reason, column)
         if not damaged:
             yield from self._unnamed(column, pairs[numbers])
 
@@ -83,7 +75,7 @@ class SegmentCheck:
             wanted = self._values(column)
         except KtkError as error:
             reason = f"the index cannot be compared with the rows: {error}"
-            yield self._problem("", "values of the rows", "", reason, column)
+            yield self.problem("", "values of the rows", "", reason, column)
             return
         short = np.flatnonzero(pairs < wanted)
         if len(short):
@@ -91,7 +83,7 @@ class SegmentCheck:
             files = counted(len(short), "file")
             reason = f"the index does not list all values of {files}, so queries miss rows: {label}"
             wanted_pairs, named = int(wanted.sum()), int(pairs.sum())
-            yield self._problem(
+            yield self.problem(
                 "", counted(wanted_pairs, "pair"), counted(named, "pair"), reason, column
             )
 
@@ -108,6 +100,3 @@ class SegmentCheck:
         rows = pc.subtract(files["rows"], files[name])
         held: np.ndarray = pc.fill_null(pc.greater(rows, 0), False).to_numpy()
         return held.astype(np.int64)
-
-    def _problem(self, key: str, expected: str, found: str, reason: str, column: str) -> Problem:
-        return Problem(self.dataset, key, column, expected, found, reason)

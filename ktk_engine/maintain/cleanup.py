@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
@@ -52,20 +53,15 @@ class Cleaned:
     warning: str = ""  # why nothing was deleted yet
 
 
-@dataclass(frozen=True)
-class _NothingNeeded:
-    """Checks that no dataset refers to what is about to be deleted, also after a lost slot."""
-
-    deleted: frozenset[str]
-
-    def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
-        for snapshot in snapshots.values():
-            lost = snapshot.named_among(self.deleted)
-            if lost:
-                raise CommitConflictError(
-                    f"Another run committed files of {snapshot.uuid} that this clean-up was going "
-                    f"to delete, for instance {min(lost)}. Nothing was deleted. Run it again."
-                )
+def _check_unneeded(deleted: frozenset[str], snapshots: Mapping[str, Snapshot]) -> None:
+    """Check that no dataset refers to what is about to be deleted, also after a lost slot."""
+    for snapshot in snapshots.values():
+        lost = snapshot.named_among(deleted)
+        if lost:
+            raise CommitConflictError(
+                f"Another run committed files of {snapshot.uuid} that this clean-up was going "
+                f"to delete, for instance {min(lost)}. Nothing was deleted. Run it again."
+            )
 
 
 def scopes_to_clean(store: ObjectStore) -> list[LogScope]:
@@ -135,7 +131,7 @@ def run_cleanup(
     version = 0
     keys = tuple(info.key for info in garbage.objects if info.key not in garbage.unnamed)
     if keys and not warning:
-        check = _NothingNeeded(frozenset(keys))
+        check = partial(_check_unneeded, frozenset(keys))
         state, said = garbage.state, history or {}
         with (
             _room_for(store, keys),

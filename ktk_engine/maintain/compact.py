@@ -22,7 +22,6 @@ from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange, Rebase
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.compact_indices import compact_indices
@@ -84,7 +83,6 @@ def compact(
         folder = state.scope.segment_folder(commit_id)
         place = IndexPlace(state.store, base.uuid, commit_id, folder)
         merged = compact_indices(place, base, compaction.indices, compaction.files)
-        role = role_of(state.scope, base)
 
         files, extend = compaction.files, None
         if files.num_rows:
@@ -104,7 +102,7 @@ def compact(
 
         # Without other files it is compatible with any commit.
         recorded: Operation = "compact" if extend is not None else "index"
-        changing.change(DatasetChange(base.uuid, recorded, rebase, frozenset(), role))
+        changing.change(DatasetChange(base.uuid, recorded, rebase, frozenset()))
         done = changing.commit()
     return Compacted(
         base.uuid,

@@ -5,51 +5,22 @@ See docs/design/scale.md, Indexes in segments.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.files import compact_segments
 from ktk_engine.files.index_place import IndexPlace
+from ktk_engine.log.change.change_set import Rebase
 from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.index_segment import IndexSegment, pairs_of
 from ktk_engine.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-
-@dataclass(frozen=True)
-class CompactedIndices:
-    """New segments for those that a dataset had when they were merged."""
-
-    uuid: str
-    # Column -> segments before, and after.
-    merged: Mapping[str, tuple[tuple[IndexSegment, ...], tuple[IndexSegment, ...]]]
-    alive: npt.NDArray[np.bool_]  # for each number, whether its file was there
-
-    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        """Replace segments; a column whose index was rebuilt meanwhile stays as it is.
-
-        Raises a `CommitConflictError` if the dataset was removed.
-        """
-        if base is None:
-            raise CommitConflictError(
-                f"Dataset {self.uuid} was removed meanwhile. Nothing was committed."
-            )
-        numbers = base.file_column("position").to_numpy()
-        if not self.alive[numbers[numbers < len(self.alive)]].all():
-            return base  # files have come back whose pairs were dropped
-        found = dict(base.index_segments)
-        for name, (old, new) in self.merged.items():
-            segments = found.get(name, ())
-            if set(old) <= set(segments):
-                found[name] = (*new, *(item for item in segments if item not in old))
-        return replace(base, index_segments=found)
+    pass
 
 
 def to_compact(snapshot: Snapshot) -> tuple[str, ...]:
@@ -64,18 +35,36 @@ def to_compact(snapshot: Snapshot) -> tuple[str, ...]:
 
 def compact_indices(
     place: IndexPlace, snapshot: Snapshot, columns: Collection[str], gone: pa.Table
-) -> CompactedIndices:
+) -> Rebase:
     """Write the indexes on some columns as few segments, each with a range of values.
 
-    `gone` has files that are about to go.
+    `gone` has files that are about to go. Gives the change that replaces the segments; a column
+    whose index was rebuilt meanwhile stays as it is.
     """
     alive = living(snapshot.file_column("position"), snapshot.next_number)
     alive[gone["position"].to_numpy()] = False
-    merged = {}
+    # Column -> segments before, and after.
+    merged: dict[str, tuple[tuple[IndexSegment, ...], tuple[IndexSegment, ...]]] = {}
     for name in columns:
         old = snapshot.index_segments[name]
         at_most = compact_segments.COMPACTED_PAIRS
         new = compact_segments.compact_segments(place.store, place.new_key, old, at_most, alive)
         merged[name] = old, new
     still_there = living(snapshot.file_column("position"), snapshot.next_number)
-    return CompactedIndices(snapshot.uuid, merged, still_there)
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError(
+                f"Dataset {snapshot.uuid} was removed meanwhile. Nothing was committed."
+            )
+        numbers = base.file_column("position").to_numpy()
+        if not still_there[numbers[numbers < len(still_there)]].all():
+            return base  # files have come back whose pairs were dropped
+        found = dict(base.index_segments)
+        for name, (old, new) in merged.items():
+            segments = found.get(name, ())
+            if set(old) <= set(segments):
+                found[name] = (*new, *(item for item in segments if item not in old))
+        return replace(base, index_segments=found)
+
+    return rebase

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.catalog.find_scope import find_dataset, find_scope
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.files.physical_schemas import widest_types
 from ktk_engine.formatting import counted, size
@@ -18,6 +17,7 @@ from ktk_engine.log.state import State
 from ktk_engine.maintain.compact_indices import to_compact
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
+from ktk_engine.publish.publish_datasets import chosen_uuids
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.store_segments import is_scattered
 from ktk_engine.store.interface import ObjectStore
@@ -106,15 +106,10 @@ def find_compactions(
     `DatasetNotFoundError`, or a `ConfigurationError` if `dataset` is given for a table.
     """
     state = find_scope(store, name)
-    if dataset is None:
-        return [
-            _with_indices(find_compaction(state, uuid, target_bytes, least))
-            for uuid in state.datasets
-        ]
-    if state.scope.kind != "cube":
-        raise ConfigurationError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
-    uuid = find_dataset(state, dataset)
-    return [_with_indices(find_compaction(state, uuid, target_bytes, least))]
+    return [
+        _with_indices(find_compaction(state, uuid, target_bytes, least))
+        for uuid in chosen_uuids(state, dataset)
+    ]
 
 
 def _with_indices(found: Compaction) -> Compaction:

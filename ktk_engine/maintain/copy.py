@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import (
-    CommitConflictError,
     ConfigurationError,
     ConsistencyError,
     DatasetNotFoundError,
@@ -28,12 +27,11 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import DbtNode, builder_of
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.maintain.change_datasets import ChangeResult, check_brought
+from ktk_engine.maintain.change_datasets import ChangeResult, brought, check_brought
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
@@ -193,22 +191,13 @@ def _change(
     _copy_files(plan.source.store, store, snapshot, copied, tell)
     place = IndexPlace(store, new, commit_id, plan.target.scope.segment_folder(commit_id))
     copied = _with_indices(plan.source.store, place, snapshot, copied)
-    existed = new in plan.replaced
-
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        if (base is not None) != existed:
-            raise CommitConflictError(
-                f"Dataset {new} was {'removed' if existed else 'built'} meanwhile. Nothing was "
-                "committed. Run it again."
-            )
-        return copied if base is None else copied.published_like(base)
-
-    role, entry = role_of(plan.target.scope, copied), plan.source.datasets[uuid].entry
+    rebase = brought(new, copied, replaces=new in plan.replaced)
+    entry = plan.source.datasets[uuid].entry
     relation, builder = "", None
     if plan.keeps_owner and entry is not None:
         relation, builder = entry.relation, builder_of(plan.source, uuid)
     builder = builder or DbtNode("", "")
-    return DatasetChange(new, "rebuild", rebase, None, role, relation, builder)
+    return DatasetChange(new, "rebuild", rebase, None, relation, builder)
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:

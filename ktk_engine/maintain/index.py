@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from ktk_engine.files.index_place import IndexPlace, pairs_of_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import check_scope
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.maintain.change_datasets import ChangeResult
@@ -106,9 +106,8 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
         commit_id = changing.commit_id
         for uuid, names in plan.columns.items():
             place = IndexPlace(state.store, uuid, commit_id, scope.segment_folder(commit_id))
-            rebase = _Dropped(names) if plan.drop else _Indexed(place, names)
-            role = role_of(scope, state.snapshot(uuid))
-            changing.change(DatasetChange(uuid, "index", rebase, frozenset(), role))
+            rebase = partial(_dropped, names) if plan.drop else _Indexed(place, names)
+            changing.change(DatasetChange(uuid, "index", rebase, frozenset()))
         changing.commit(reason)
     return ChangeResult.of(changing)
 
@@ -161,20 +160,15 @@ def _suppressed(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(cube_value(snapshot.metadata, SUPPRESS_INDEX_ON) or ())
 
 
-@dataclass(frozen=True)
-class _Dropped:
-    """Takes indexes from a dataset."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
-        base = _present(base, self.names)
-        suppressed = [name for name in self.names if _is_to_be_suppressed(base, name)]
-        kept = {name: item for name, item in indices_of(base).items() if name not in self.names}
-        metadata = base.metadata
-        if suppressed:
-            metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(_suppressed(base).union(suppressed))}
-        return replace(with_indices(base, kept), metadata=metadata)
+def _dropped(names: Sequence[str], base: Snapshot | None, attempt: int) -> Snapshot:
+    """Take indexes from a dataset."""
+    base = _present(base, names)
+    suppressed = [name for name in names if _is_to_be_suppressed(base, name)]
+    kept = {name: item for name, item in indices_of(base).items() if name not in names}
+    metadata = base.metadata
+    if suppressed:
+        metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(_suppressed(base).union(suppressed))}
+    return replace(with_indices(base, kept), metadata=metadata)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishEr
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.change.reads import any_dataset
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
@@ -70,6 +69,5 @@ def publish_documents(
             for uuid in snapshots:
                 write_missing_columns(staging, uuid, cache)
         for uuid in changed:
-            role = role_of(state.scope, snapshots[uuid])
-            changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))
+            changing.change(DatasetChange(uuid, "properties", rebase, frozenset()))
         return changing.commit(reason).warning

@@ -101,16 +101,14 @@ def plan_removal(
 
 
 def _planned(state: State, datasets: Mapping[str, DatasetRole]) -> Removal:
-    found = {uuid: _unknown(state, state.datasets[uuid], role) for uuid, role in datasets.items()}
-    return Removal(state, datasets, tuple(change for change in found.values() if change))
+    found = (_unknown(state, state.datasets[uuid]) for uuid in datasets)
+    return Removal(state, datasets, tuple(change for change in found if change))
 
 
 def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit a planned removal; see `remove`."""
     state = _noted(removal)
-    changes = tuple(
-        DatasetChange(uuid, "remove", None, role=role) for uuid, role in removal.datasets.items()
-    )
+    changes = tuple(DatasetChange(uuid, "remove", None) for uuid in removal.datasets)
     # Nothing may come to depend on a seed dataset meanwhile.
     takes_seed = "seed" in removal.datasets.values()
     reads = Reads((Choice(removal.state, any_dataset),)) if takes_seed else NOTHING_READ
@@ -137,7 +135,7 @@ def _noted(removal: Removal) -> State:
     return newest
 
 
-def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChange | None:
+def _unknown(state: State, item: DatasetState) -> DatasetChange | None:
     """The change by which the log records what only a document says.
 
     Raises a `KtkError` for an unreadable document, whose content would be lost.
@@ -157,7 +155,7 @@ def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChan
         snapshot = adopted_snapshot(state, item, before, document)
     except KtkError as error:
         return _refuse(error)
-    return DatasetChange(item.uuid, "adopt", lambda base, attempt: snapshot, None, role)
+    return DatasetChange(item.uuid, "adopt", lambda base, attempt: snapshot, None)
 
 
 def _refuse(error: KtkError) -> NoReturn:

@@ -18,7 +18,6 @@ from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit, say_committed
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.dbt_node import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
@@ -184,8 +183,7 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
     operation = f"rename {state.scope.name}"
     with ScopeTransaction(state, operation, history, unchecked, publish) as changing:
         for uuid in state.datasets:
-            role = role_of(state.scope, state.snapshot(uuid))
-            changing.change(DatasetChange(uuid, "remove", None, role=role))
+            changing.change(DatasetChange(uuid, "remove", None))
         changing.require_base()
         return changing.commit().warning
 

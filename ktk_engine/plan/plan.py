@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.snapshot.file_segments import total_of
 from ktk_engine.snapshot.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
@@ -60,7 +60,9 @@ def _plus(left: int | None, right: int | None) -> int | None:
 
 def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
     """Record what a tier left."""
-    return PruneStep(tier, files.num_rows, reason, _total(files["rows"]), _total(files["bytes"]))
+    return PruneStep(
+        tier, files.num_rows, reason, total_of(files["rows"]), total_of(files["bytes"])
+    )
 
 
 def total_step(snapshot: Snapshot) -> PruneStep:
@@ -78,10 +80,6 @@ def unread_step(before: Snapshot, after: Snapshot) -> PruneStep:
     )
     files = before.file_table.num_rows - after.file_table.num_rows
     return PruneStep("unread", files, "", rows, nbytes)
-
-
-def _total(values: pa.ChunkedArray) -> int | None:
-    return None if values.null_count else int(pc.sum(values).as_py() or 0)
 
 
 @dataclass(frozen=True)
@@ -104,12 +102,12 @@ class DatasetPlan:
     @property
     def bytes(self) -> int | None:
         """Size of the files to open in bytes, None if unknown."""
-        return _total(self.files["bytes"])
+        return total_of(self.files["bytes"])
 
     @property
     def rows(self) -> int | None:
         """Stored rows of the files to open, None if unknown."""
-        return _total(self.files["rows"])
+        return total_of(self.files["rows"])
 
 
 @dataclass(frozen=True)

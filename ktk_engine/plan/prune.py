@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
 from ktk_engine.conditions.evaluate import evaluate
@@ -26,7 +25,6 @@ from ktk_engine.snapshot.snapshot import (
     NULLS_PREFIX,
     PARTITION_PREFIX,
     Snapshot,
-    is_own,
 )
 from ktk_engine.store.interface import ObjectStore
 
@@ -192,29 +190,7 @@ def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
     wanted = {prefix + name for prefix in prefixes for c in conditions for name in c.columns}
     wanted.add("rows")
     names = [name for name in snapshot.file_table.column_names if name in wanted]
-    return _without_cut_texts(snapshot, snapshot.file_table.select(names))
-
-
-def _without_cut_texts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
-    """Drop upper bounds of texts that an earlier version took over from programs that cut them.
-
-    This version marks such files as not our own, and widens the bounds that it takes over.
-    """
-    texts = [f for f in files.schema if f.name.startswith(MAXIMUM_PREFIX) and _is_text(f.type)]
-    if not texts:
-        return files
-    unsaid = pc.is_null(snapshot.file_column("own").combine_chunks())
-    doubtful = pc.and_(unsaid, pc.invert(is_own(snapshot.file_table)))
-    if not doubtful.true_count:
-        return files
-    for field in texts:
-        known = pc.if_else(doubtful, pa.scalar(None, field.type), files[field.name])
-        files = files.set_column(files.schema.get_field_index(field.name), field, known)
-    return files
-
-
-def _is_text(t: pa.DataType) -> bool:
-    return bool(pat.is_string(t) or pat.is_binary(t))
+    return snapshot.file_table.select(names)
 
 
 def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:

@@ -33,9 +33,9 @@ from ktk_engine.format.dataset_key import (
     msgpack_document_key,
 )
 from ktk_engine.format.document import DatasetDocument, render_partitions, render_stamped
-from ktk_engine.format.stamp import read_stamp
+from ktk_engine.format.stamp import digest, read_stamp
 from ktk_engine.log.commit import Committed
-from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
+from ktk_engine.log.entry import DatasetEntry, LogEntry
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, joined

@@ -17,7 +17,6 @@ from ktk_engine.errors import (
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
@@ -64,7 +63,7 @@ def publish_datasets(
     (nothing was changed then), or a `ForeignWriterError` if its content is unknown.
     """
     state = find_scope(store, name)
-    uuids = _chosen(state, dataset)
+    uuids = chosen_uuids(state, dataset)
     added = {uuid: _added_formats(state.snapshot(uuid), formats) for uuid in uuids}
     wanted = {uuid: state.snapshot(uuid).published_as | added[uuid] for uuid in uuids}
     changed = [uuid for uuid in uuids if _is_new(state, uuid, wanted[uuid])]
@@ -117,7 +116,7 @@ def stop_publishing(
             )
         )
     state = find_scope(store, name)
-    uuids = _chosen(state, dataset)
+    uuids = chosen_uuids(state, dataset)
     ended = [form for form in FORMS if not formats or form.name in formats]
     gone = frozenset(form.name for form in ended)
     changed = [uuid for uuid in uuids if state.snapshot(uuid).published_as & gone]
@@ -145,7 +144,7 @@ def check_publishing(
     state = find_scope(store, name)
     found = [
         (uuid, form)
-        for uuid in _chosen(state, dataset)
+        for uuid in chosen_uuids(state, dataset)
         for form in forms_of(state.snapshot(uuid))
         if not formats or form.name in formats
     ]
@@ -212,7 +211,11 @@ def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _chosen(state: State, dataset: str | None) -> list[str]:
+def chosen_uuids(state: State, dataset: str | None) -> list[str]:
+    """The uuids of a scope's datasets, or of the one that was named.
+
+    Raises a `DatasetNotFoundError`, or a `ConfigurationError` if it is named for a table.
+    """
     if dataset is None:
         return list(state.datasets)
     if state.scope.kind != "cube":
@@ -290,6 +293,5 @@ def _commit(state: State, rebases: Mapping[str, Rebase], history: Mapping[str, s
     operation = f"publish {', '.join(rebases)}"
     with ScopeTransaction(state, operation, history, unchecked, publish) as changing:
         for uuid, rebase in rebases.items():
-            role = role_of(state.scope, state.snapshot(uuid))
-            changing.change(DatasetChange(uuid, "properties", rebase, frozenset(), role))
+            changing.change(DatasetChange(uuid, "properties", rebase, frozenset()))
         changing.commit()

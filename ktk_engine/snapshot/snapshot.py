@@ -21,11 +21,10 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.snapshot.file_segments import PARTITION_PREFIX as PARTITION_PREFIX
-from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of
+from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of, total_of
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
-from ktk_engine.types.type_class import plain_type
 
 FILE_FIELDS = (
     pa.field("position", pa.int64()),
@@ -35,17 +34,17 @@ FILE_FIELDS = (
     pa.field("bytes", pa.int64()),
     pa.field("physical", pa.int32()),
     pa.field("commit", pa.string()),
-    # Fields of `FileDigest`; files of other writers and of older versions have none.
+    # Fields of `FileDigest`; files of other writers have none.
     pa.field("tail", pa.int64()),
     pa.field("tail_digest", pa.binary()),
     pa.field("digest", pa.binary()),
     # Two files with the same one hold the same cells in the same order (`CellsDigest`).
     pa.field("cells", pa.binary()),
-    # Whether this library wrote it; `is_own` decides where an older version did not record it.
+    # Whether this library wrote it; null where no commit has looked at it.
     pa.field("own", pa.bool_()),
 )
 MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = "min.", "max.", "nulls."
-NANS_PREFIX = "nans."  # of floats, whose bounds leave NaN out; older versions recorded none
+NANS_PREFIX = "nans."  # of floats, whose bounds leave NaN out
 STATISTICS = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX, NANS_PREFIX)
 # Property: the formats in which every commit is published.
 PUBLISH = "publish"
@@ -92,11 +91,11 @@ class Snapshot:
     physical_schemas: tuple[pa.Schema, ...] = ()
     # known only to this library: roles, configuration
     properties: Mapping[str, Any] = field(default_factory=dict)
-    # By key of the index file. Files of other writers and older versions have none.
+    # By key of the index file. Files of other writers have none.
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
     # column -> segments of its index, for columns without an index file
     index_segments: Mapping[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
-    next_file: int | None = None  # None if an earlier version wrote it
+    next_file: int | None = None  # None if no commit of this library wrote it
     others: Mapping[str, Any] = field(default_factory=dict)  # what later versions say about it
     # Keys of new files that it does not name, since equal ones stay. Not stored.
     spare: frozenset[str] = field(default=frozenset(), compare=False)
@@ -129,8 +128,7 @@ class Snapshot:
         files = self.file_table
         if isinstance(files, SegmentedFiles):
             return files.total(column)
-        values = self.file_column(column)
-        return None if values.null_count else int(pc.sum(values).as_py() or 0)
+        return total_of(self.file_column(column))
 
     @property
     def segments(self) -> list[str]:
@@ -384,15 +382,8 @@ def files_table(
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Concatenate tables of files; statistics that one lacks become unknown.
-
-    Bounds of earlier versions may have another name of UTC.
-    """
-    plain = (
-        table.cast(pa.schema([f.with_type(plain_type(f.type)) for f in table.schema]))
-        for table in tables
-    )
-    return pa.concat_tables(plain, promote_options="permissive")
+    """Concatenate tables of files; statistics that one lacks become unknown."""
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def digests_of(files: pa.Table) -> list[FileDigest | None]:
@@ -405,13 +396,8 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
 
 
 def is_own(files: FileTable) -> pa.BooleanArray:
-    """Which data files this library wrote; bounds in other programs' files may be wrong.
-
-    A digest proves it where the snapshot does not say, since only this library records one. Files
-    of its first versions have neither, and count as other programs' files.
-    """
-    said = files.select(["own", "tail"])
-    return pc.coalesce(said["own"], pc.is_valid(said["tail"])).combine_chunks()
+    """Which data files this library wrote; bounds in other programs' files may be wrong."""
+    return pc.fill_null(files.select(["own"])["own"], False).combine_chunks()
 
 
 def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,26 +28,6 @@ _FEW_FILES = 1_000
 # The bytes that a column may decode to: these, and this multiple of the bytes of the file.
 _FREE_BYTES = 64 << 20
 _LARGEST_RATIO = 256
-
-
-@runtime_checkable
-class FileTable(Protocol):
-    """The interface of a table of files: an Arrow table, or one that is decoded on demand."""
-
-    @property
-    def num_rows(self) -> int:
-        """Number of files."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Types of the columns, in order."""
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns, in order."""
-
-    def select(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns of all files."""
 
 
 class EncodedFiles(ABC):
@@ -75,6 +55,10 @@ class EncodedFiles(ABC):
     @abstractmethod
     def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
         """Decode some columns, at least one, of the files in the mask, and nothing else."""
+
+
+# A table of files: an Arrow table, or one that is decoded on demand.
+FileTable: TypeAlias = pa.Table | EncodedFiles
 
 
 def some_files(files: FileTable, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:

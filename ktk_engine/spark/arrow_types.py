@@ -15,10 +15,10 @@ from pyspark.sql import types as st
 from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
-from ktk_engine.types.type_class import TypeWithoutClass, normalize
+from ktk_engine.types.type_class import TypeWithoutClass, is_list, normalize, unwrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
 
@@ -55,7 +55,23 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
     So every signed integer is bigint and every unsigned one decimal(20,0). Raises a
     `TypeClassError` if Spark has no type.
     """
-    normal = normalize(arrow)
+    return nested_type(normalize(arrow), _flat_type)
+
+
+def nested_type(t: pa.DataType, of_leaf: Callable[[pa.DataType], st.DataType]) -> st.DataType:
+    """The Spark type of an Arrow type, whose leaves a function gives; fields by name."""
+    t = unwrap(t)
+    if is_list(t):
+        return st.ArrayType(nested_type(t.value_type, of_leaf))
+    if pt.is_map(t):
+        return st.MapType(nested_type(t.key_type, of_leaf), nested_type(t.item_type, of_leaf))
+    if pt.is_struct(t):
+        fields = sorted(t, key=lambda field: field.name)
+        return st.StructType([st.StructField(f.name, nested_type(f.type, of_leaf)) for f in fields])
+    return of_leaf(t)
+
+
+def _flat_type(normal: pa.DataType) -> st.DataType:
     for candidate, spark in _SIMPLE:
         if normal.equals(candidate):
             return spark
@@ -65,14 +81,7 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
         return st.DecimalType(min(normal.precision, MAXIMUM_DECIMAL_PRECISION), normal.scale)
     if pt.is_timestamp(normal):
         return st.TimestampType()  # an instant: Spark stores no zone
-    if pt.is_list(normal):
-        return st.ArrayType(spark_type(normal.value_type))
-    if pt.is_map(normal):
-        return st.MapType(spark_type(normal.key_type), spark_type(normal.item_type))
-    if pt.is_struct(normal):
-        fields = [normal.field(i) for i in range(normal.num_fields)]
-        return st.StructType([st.StructField(f.name, spark_type(f.type)) for f in fields])
-    raise TypeClassError(f"Spark has no type for Arrow's {arrow}.")
+    raise TypeClassError(f"Spark has no type for Arrow's {normal}.")
 
 
 def _time_type() -> st.DataType:

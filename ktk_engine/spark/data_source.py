@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from ktk_engine.conditions.condition import (
     Condition,
     IsNull,
-    Operator,
     TrueCondition,
     conjunction,
 )
@@ -31,6 +30,7 @@ from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.open_relation import Kind, open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.plan.statement.usage import OPERATORS
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.read.task_frame import run_group
 from ktk_engine.store.interface import ObjectStore
@@ -38,13 +38,6 @@ from ktk_engine.store.open_store import open_store
 
 # Spark does not tell a source how many tasks run at a time.
 _TASKS = 16
-_COMPARISONS: dict[str, Operator] = {
-    "EqualTo": "=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-}
 
 
 @dataclass(frozen=True)
@@ -190,8 +183,8 @@ def _implied(pushed: Any, schema: pa.Schema) -> Implied:
                 return listed(column, t, pa.array(pushed.value), nulls_match=False)
             case "StringStartsWith":
                 return prefixed(column, t, pa.scalar(pushed.value))
-            case _ if kind in _COMPARISONS:
-                return compared(column, t, _COMPARISONS[kind], pa.scalar(pushed.value))
+            case _ if kind in OPERATORS:
+                return compared(column, t, OPERATORS[kind], pa.scalar(pushed.value))
     except (ConditionError, ValueError, TypeError, OverflowError, pa.ArrowInvalid):
         return UNKNOWN
     return UNKNOWN

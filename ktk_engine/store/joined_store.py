@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NoReturn
@@ -33,7 +32,7 @@ class JoinedStore(ObjectStore):
             folder = key.rpartition("/")[2].rsplit(".", 2)[0]
         return self.others.get(folder, self.own)
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise StoreError(
             f"{self.url} is read together with datasets of other stores, and nothing is written."
         )
@@ -95,22 +94,4 @@ class JoinedStore(ObjectStore):
         """See `ObjectStore.uri`."""
         return self._of(key).uri(key)
 
-    def put(self, key: str, data: bytes) -> None:
-        """Refuse to write."""
-        self._refuse()
-
-    def put_if_absent(self, key: str, data: bytes) -> None:
-        """Refuse to write."""
-        self._refuse()
-
-    def replace(self, key: str, data: bytes, token: str) -> None:
-        """Refuse to write."""
-        self._refuse()
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Refuse to delete."""
-        self._refuse()
-
-    def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
-        """Refuse to write."""
-        self._refuse()
+    put = put_if_absent = replace = delete = open_write = _refuse

@@ -148,7 +148,7 @@ def _compare_structs(left: pa.StructType, right: pa.StructType, path: str) -> Mi
     return None
 
 
-def _family(t: pa.DataType) -> str:
+def family(t: pa.DataType) -> str:
     """Name the class without its parameters."""
     if is_list(t):
         return "list"
@@ -157,7 +157,7 @@ def _family(t: pa.DataType) -> str:
 
 def _reason(left: pa.DataType, right: pa.DataType) -> str:
     """Say why two classes do not mix, with an example of a number that does not fit."""
-    known = _REASONS.get(frozenset({_family(left), _family(right)}))
+    known = _REASONS.get(frozenset({family(left), family(right)}))
     if known is not None:
         return known
     if pat.is_timestamp(left) and pat.is_timestamp(right):

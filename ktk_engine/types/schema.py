@@ -16,6 +16,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import TypeClassError
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean_clause, nearest_name
+from ktk_engine.types.field_id import parts_of
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
@@ -210,19 +211,10 @@ def _filled(t: pa.DataType, known: pa.DataType) -> pa.DataType:
 def fields_alike(t: pa.DataType, path: str) -> tuple[str, str] | None:
     """The paths of two fields of a struct that differ only by case, at any depth."""
     t = unwrap(t)
-    if pat.is_struct(t):
-        names = [f.name for f in t]
-        found = first_pair_alike(names)
-        if found is not None:
-            return f"{path}.{found[0]}", f"{path}.{found[1]}"
-        parts = [(f.type, f"{path}.{f.name}") for f in t]
-    elif pat.is_map(t):
-        parts = [(t.key_type, f"{path}.key"), (t.item_type, f"{path}.value")]
-    elif is_list(t):
-        parts = [(t.value_type, f"{path}.element")]
-    else:
-        return None
-    return next(filter(None, (fields_alike(*part) for part in parts)), None)
+    if pat.is_struct(t) and (found := first_pair_alike([f.name for f in t])):
+        return f"{path}.{found[0]}", f"{path}.{found[1]}"
+    within = (fields_alike(field.type, f"{path}.{name}") for name, field in parts_of(t))
+    return next(filter(None, within), None)
 
 
 def find_duplicates(schema: pa.Schema) -> list[Finding]:
@@ -312,12 +304,9 @@ def _owner_findings(
 
 def _shared_findings(field: pa.Field, owners: Mapping[str, pa.DataType]) -> list[Finding]:
     """A shared column of another class, once per class of the others."""
-    by_type: dict[pa.DataType, list[str]] = {}
-    for owner, t in owners.items():
-        by_type.setdefault(t, []).append(owner)
     by_class: dict[str, list[str]] = {}
-    for t, names in by_type.items():
-        by_class.setdefault(class_name(t), []).extend(names)
+    for owner, t in owners.items():
+        by_class.setdefault(class_name(t), []).append(owner)
     findings: list[Finding] = []
     for names in by_class.values():
         names.sort()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.messages import Remedy
 from ktk_engine.types.arrow_name import arrow_name, sql_name
-from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.mismatch import family, mismatch
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.type_class import class_name, is_list, normalize, unwrap
+from ktk_engine.types.type_class import is_list, normalize, unwrap
 
 _NUMBERS = frozenset({"bool", "signed", "unsigned", "float", "decimal"})
 
@@ -106,7 +104,7 @@ def _castable(model: pa.DataType, committed: pa.DataType) -> bool:
     """Whether Spark can cast between two types, in ANSI mode."""
     if pat.is_nested(model) or pat.is_nested(committed):
         return True
-    families = {_family(model), _family(committed)}
+    families = {family(model), family(committed)}
     return (
         len(families) == 1
         or "null" in families
@@ -114,11 +112,6 @@ def _castable(model: pa.DataType, committed: pa.DataType) -> bool:
         or families <= _NUMBERS
         or families == {"date", "timestamp"}
     )
-
-
-def _family(t: pa.DataType) -> str:
-    """Name the class of a flat type without parameters."""
-    return re.split(r"[ \[(]", class_name(t), maxsplit=1)[0]
 
 
 def _in_the_order_of(model: pa.DataType, committed: pa.DataType) -> pa.DataType | None:

@@ -399,22 +399,21 @@ def canonical_zone(name: str | None) -> str | None:
     return "UTC" if name in _UTC else name
 
 
+# By container, where its own name is not that of the class.
+_CLASS_NAMES: dict[pa.DataType, str] = {
+    pa.int64(): "signed integer",
+    pa.uint64(): "unsigned integer",
+    pa.float64(): "float",
+    pa.date32(): "date",
+    pa.time64("us"): "time",
+}
+
+
 def _plain_class_name(t: pa.DataType) -> str:
     """Name the class of a flat type."""
-    if pat.is_signed_integer(t):
-        return "signed integer"
-    if pat.is_unsigned_integer(t):
-        return "unsigned integer"
-    if pat.is_floating(t):
-        return "float"
-    if pat.is_decimal(t):
-        return f"decimal(scale {t.scale})"
-    if pat.is_date(t):
-        return "date"
-    if pat.is_time(t):
-        return "time"
-    if pat.is_timestamp(t):
-        return "timestamp" if t.tz is None else f"timestamp[{canonical_zone(t.tz)}]"
-    if _is_string(t):
-        return "string"
-    return "binary" if _is_binary(t) else str(t)
+    container = _plain_container(t)
+    if pat.is_decimal(container):
+        return f"decimal(scale {container.scale})"
+    if pat.is_timestamp(container):
+        return "timestamp" if container.tz is None else f"timestamp[{container.tz}]"
+    return _CLASS_NAMES.get(container, str(container))

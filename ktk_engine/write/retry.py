@@ -51,14 +51,12 @@ class Source(Generic[T]):
         """Rows that were computed elsewhere, with what is known to have been read for them."""
         return cls(lambda: (rows, reads), False)
 
+    def _then(self, change: Callable[[T, Reads], tuple[U, Reads]]) -> Source[U]:
+        return Source(lambda: change(*self.read()), self.is_query)
+
     def map(self, change: Callable[[T], U]) -> Source[U]:
         """The source with a function applied to what it gives."""
-
-        def read() -> tuple[U, Reads]:
-            computed, reads = self.read()
-            return change(computed), reads
-
-        return Source(read, self.is_query)
+        return self._then(lambda computed, reads: (change(computed), reads))
 
     def begun(self) -> tuple[Source[T], T]:
         """Read now for the first attempt; also gives what was read, for a look at its columns."""
@@ -69,24 +67,18 @@ class Source(Generic[T]):
     def noting(self, note: Callable[[Reads], None]) -> Source[T]:
         """The source that also hands on what each attempt has read."""
 
-        def read() -> tuple[T, Reads]:
-            computed, reads = self.read()
+        def noted(computed: T, reads: Reads) -> tuple[T, Reads]:
             note(reads)
             return computed, reads
 
-        return Source(read, self.is_query)
+        return self._then(noted)
 
     def depending_on(self, store: ObjectStore, uuid: str) -> Source[T]:
         """Let a commit depend only on what was read of the dataset that it writes.
 
         It then counts as made when the other datasets were read.
         """
-
-        def read() -> tuple[T, Reads]:
-            computed, reads = self.read()
-            return computed, reads.of(store.url, uuid)
-
-        return Source(read, self.is_query)
+        return self._then(lambda computed, reads: (computed, reads.of(store.url, uuid)))
 
 
 def source_of(rows: T | Source[T]) -> Source[T]:

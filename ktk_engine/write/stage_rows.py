@@ -23,7 +23,6 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import ValidatedWrite
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import with_indices
@@ -54,8 +53,7 @@ def stage_rows(
     transaction.depends_on(write.target.reads)
     transaction.change(_change(write, addition, written, job))
     for uuid in map(target.scope.uuid_of, write.leaving):
-        role = role_of(target.scope, write.state.snapshot(uuid))
-        transaction.change(DatasetChange(uuid, "remove", None, role=role))
+        transaction.change(DatasetChange(uuid, "remove", None))
     count, many = addition.rows or 0, _note_of_many_files(target, addition)
     return WriteResult(
         target.uuid,
@@ -195,7 +193,7 @@ def _change(
         indexes = (*job.index_columns, *others)
         rebase = rebased(target, base, addition, place, written, indexes, target.metadata)
         folders = touched(target, addition)
-        change = DatasetChange(target.uuid, target.operation, rebase, folders, target.role)
+        change = DatasetChange(target.uuid, target.operation, rebase, folders)
         return _claimed(change, target)
 
     @cache
@@ -234,7 +232,7 @@ def _change(
         }
         return replace(made, metadata=metadata, properties={**addition.properties, **kept})
 
-    return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
+    return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None), target)
 
 
 def _claimed(change: DatasetChange, target: WriteRequest) -> DatasetChange:

@@ -36,11 +36,6 @@ class Staging:
         return self.transaction.state
 
     @property
-    def history(self) -> Mapping[str, str]:
-        """What the log will say about the commit."""
-        return self.transaction.history
-
-    @property
     def results(self) -> list[WriteResult]:
         """What each write of rows did, once it is committed."""
         done = self.transaction.committed
@@ -94,7 +89,7 @@ class Staging:
         if not any(item.foreign for item in base.datasets.values()):
             return
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
-        history = {**self.history, "reason": f"to remove {names}"}
+        history = {**self.transaction.history, "reason": f"to remove {names}"}
         name = f"adopt {base.scope.name}"
         with ScopeTransaction(base, name, history, unchecked, publish) as adoption:
             adoption.commit()

@@ -93,7 +93,7 @@ def commit_unsigned(store: LocalStore) -> None:
             "ktk_cube_suppress_index_on": ["U"],
         },
     )
-    change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot, role="seed")
+    change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot)
     commit(resolve(store, scope), ChangeSet(PendingCommit(), (change,)))
 
 

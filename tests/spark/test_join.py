@@ -172,7 +172,6 @@ def append(spark, store, frame, dataset="seed"):
         base.uuid,
         "append",
         lambda before, attempt: before.changed(report.files.slice(0, 0), report.files, indices={}),
-        role="seed",
     )
     commit(state, ChangeSet(PendingCommit(commit_id), (change,)))
 

@@ -21,7 +21,6 @@ from ktk_engine.log.computed import (
     write_computed,
 )
 from ktk_engine.log.dbt_node import DbtNode, Owner, builder_of
-from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import LogScope, cube_scope, new_commit_id, scope_of
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
@@ -29,6 +28,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.publish.delta.delta_log import read_log
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, concat_files, files_table
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from tests.support.documents import digest
 from tests.support.stores import ObjectStore
 
 

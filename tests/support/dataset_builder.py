@@ -70,7 +70,6 @@ class DbtNode:
         partition_by: how files are laid out: one file a combination of values.
         indexes: columns with a secondary index.
         metadata: Kartothek's user metadata.
-        role: its role in the log.
         properties: what only this library knows.
         row_group_rows: the most rows of a row group; None leaves that to Arrow.
     """
@@ -80,7 +79,6 @@ class DbtNode:
     partition_by: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     metadata: dict = field(default_factory=dict)
-    role: str = "table"
     properties: dict = field(default_factory=dict)
     row_group_rows: int | None = None
 
@@ -150,7 +148,7 @@ class DbtNode:
     def rebuild(self, table, commit_id):
         """The change that replaces all content."""
         snapshot = self.snapshot(table, commit_id)
-        return DatasetChange(self.uuid, "rebuild", lambda base, attempt: snapshot, None, self.role)
+        return DatasetChange(self.uuid, "rebuild", lambda base, attempt: snapshot, None)
 
     def append(self, table, commit_id):
         """The change that adds files."""
@@ -159,7 +157,7 @@ class DbtNode:
         def rebase(base, attempt):
             return base.changed(base.files.slice(0, 0), files)
 
-        return DatasetChange(self.uuid, "append", rebase, frozenset(), self.role)
+        return DatasetChange(self.uuid, "append", rebase, frozenset())
 
     def commit_rebuild(self, table, base=None, **history):
         """Commit what replaces all content."""
@@ -189,18 +187,18 @@ def flights_builder(store):
     """The seed dataset of the cube nyc."""
     metadata = NYC.metadata("flights")
     indexes = ("carrier", "hour")
-    return DbtNode(store, "nyc++flights", ("origin",), indexes, metadata, "seed")
+    return DbtNode(store, "nyc++flights", ("origin",), indexes, metadata)
 
 
 def weather_builder(store, metadata=None):
     """The enrichment of the cube nyc that is partitioned like the seed dataset."""
     metadata = NYC.metadata("weather") if metadata is None else metadata
-    return DbtNode(store, "nyc++weather", ("origin",), (), metadata, "enrichment")
+    return DbtNode(store, "nyc++weather", ("origin",), (), metadata)
 
 
 def airlines_builder(store):
     """The unpartitioned enrichment of the cube nyc."""
-    return DbtNode(store, "nyc++airlines", (), (), NYC.metadata("airlines"), "enrichment")
+    return DbtNode(store, "nyc++airlines", (), (), NYC.metadata("airlines"))
 
 
 def build_nyc(store):
@@ -283,7 +281,7 @@ def replace_partition(builder, name, value, table):
             return base.changed(gone, files)
 
         folders = frozenset({f"{name}={value}"})
-        return DatasetChange(builder.uuid, "replace", rebase, folders, builder.role)
+        return DatasetChange(builder.uuid, "replace", rebase, folders)
 
     return change
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.files.footers import Footer, FooterCache, statistics_of
+from ktk_engine.files.physical_schemas import numbered
 from ktk_engine.progress import Progress, no_progress
 from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
@@ -45,7 +46,7 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
     """A dataset with what the footers say about its unknown files."""
     files = snapshot.files
     added = files.filter(unknown)
-    schemas, numbers = _numbered(snapshot.physical_schemas, footers)
+    schemas, numbers = numbered(snapshot.physical_schemas, footers)
     values = {
         "rows": [footer.rows for footer in footers],
         "bytes": [footer.bytes for footer in footers],
@@ -66,18 +67,3 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
     if added.num_rows < files.num_rows:
         added = concat_files([files.filter(pc.invert(unknown)), added]).sort_by("position")
     return replace(snapshot, file_table=added, physical_schemas=schemas)
-
-
-def _numbered(
-    known: tuple[pa.Schema, ...], footers: Sequence[Footer]
-) -> tuple[tuple[pa.Schema, ...], list[int]]:
-    """The distinct physical schemas, and the number of each file's schema."""
-    schemas, numbers = list(known), []
-    places = {str(schema.remove_metadata()): place for place, schema in enumerate(schemas)}
-    for footer in footers:
-        schema = footer.schema.remove_metadata()
-        place = places.setdefault(str(schema), len(schemas))
-        if place == len(schemas):
-            schemas.append(schema)
-        numbers.append(place)
-    return tuple(schemas), numbers

@@ -20,6 +20,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import ConfigurationError, FormatError, SourceWarning
 from ktk_engine.files.footers import Footer, FooterCache
+from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.formatting import counted
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import NULL_FOLDERS, Snapshot, files_table
@@ -28,7 +29,6 @@ from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.type_class import class_name, class_problem
 
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _ROOT = re.compile(r"[A-Za-z0-9+.-]+:/+[^/]*/?")
 _DATASET = "a dataset of Kartothek or of this library"

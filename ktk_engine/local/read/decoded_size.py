@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.files.data_file import iter_row_groups
+from ktk_engine.files.read_rows import in_containers
 from ktk_engine.local.join_run import JoinRun
-from ktk_engine.local.read.stored_rows import RowGroups, in_containers
+from ktk_engine.local.read.stored_rows import RowGroups
 from ktk_engine.local.task import TaskDataset, TaskFile, is_fixed, row_width
 
 # For fewer rows any estimate is good enough.

@@ -19,6 +19,7 @@ from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.local.cell_range import CellRange
 from ktk_engine.local.sorted_rows import sorted_rows
 from ktk_engine.local.take import in_schema, take
+from ktk_engine.local.tasks import cell_partitions
 from ktk_engine.plan.align import align, semi_join
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, PARTITION_PREFIX
@@ -133,7 +134,7 @@ class FirstRows:
         """The plan, restricted to some files and to cells that can be among the first."""
         seed, *others = self.plan.datasets
         seed = replace(seed, files=seed.files.take(pa.array(sorted(files), pa.int64())))
-        found = align([seed, *others], _partitions(seed))
+        found = align([seed, *others], cell_partitions(seed))
         leading, last = self.plan.order_by[:1], self._last
         conditions: list[Condition] = [range_.condition(leading)] if range_ else []
         if last and last[0].is_valid:
@@ -162,7 +163,7 @@ def around(plan: Plan, cells: pa.Table) -> Plan:
     The cells are sorted columns of `plan.order_by`, with at least one row.
     """
     seed, *others = plan.datasets
-    names = _partitions(seed)
+    names = cell_partitions(seed)
     wanted = pa.table({PARTITION_PREFIX + name: cells[name] for name in names})
     leading, last = plan.order_by[0], cells.num_rows - 1
     low, high = (cells[leading][at] for at in (0, last))
@@ -182,11 +183,6 @@ def _with_condition(
     if not leading or leading[0] not in item.cell_columns:
         return item
     return replace(item, condition=conjunction([item.condition, *conditions]))
-
-
-def _partitions(seed: DatasetPlan) -> list[str]:
-    """The partition columns that are part of a cell's address."""
-    return [name for name in seed.snapshot.partition_keys if name in seed.cell_columns]
 
 
 def _units(plan: Plan) -> Iterator[_Unit]:
@@ -267,6 +263,6 @@ def _bounds(seed: DatasetPlan, columns: Sequence[str], prefix: str) -> pa.Table:
 
 def _groups(seed: DatasetPlan) -> np.ndarray:
     """Number the partitions of the seed dataset's files."""
-    names = [PARTITION_PREFIX + name for name in _partitions(seed)]
+    names = [PARTITION_PREFIX + name for name in cell_partitions(seed)]
     values = [seed.files[name].combine_chunks() for name in names]
     return np.asarray(partition_numbers(values, seed.files.num_rows))

@@ -6,7 +6,7 @@ A block is a row group with the bounds of its footer, or a part of one (`slices.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,21 +17,16 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.may_match import may_match
-from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
-from ktk_engine.files.read_rows import misfit
+from ktk_engine.files.read_rows import MisfitError, in_containers, misfit
 from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.read.decoded_columns import DecodedColumns
 from ktk_engine.local.task import TaskDataset, TaskFile
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
-from ktk_engine.types.to_container import to_container
 
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 _Flags: TypeAlias = "npt.NDArray[np.bool_]"
-
-# The limit of 32-bit offsets.
-_LARGEST_CHUNK = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -152,45 +147,3 @@ def row_counts(run: JoinRun, file: TaskFile) -> list[int]:
     run.check()
     metadata, _ = run.footer(file)
     return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-
-
-class MisfitError(DataError):
-    """A value of `column` does not fit into its class."""
-
-    def __init__(self, column: str, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.column = column
-
-
-def in_containers(
-    table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
-) -> pa.Table:
-    """Cast columns of a file to the containers of their classes, of `count` rows.
-
-    `values` holds by column what only the file's path tells. Other missing columns become null.
-    Raises a `MisfitError` if a value is finer than its class.
-    """
-    if table.schema.equals(target):
-        return table
-    found: list[pa.Array | pa.ChunkedArray] = []
-    stored = dict(zip(table.column_names, table.columns, strict=True))
-    for field in target:
-        if field.name in values:
-            found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
-        elif field.name in stored:
-            try:
-                found.append(_in_container(stored[field.name], field.type))
-            except DataError as error:
-                raise MisfitError(field.name, error) from error
-        else:
-            found.append(pa.nulls(count, field.type))
-    return pa.Table.from_arrays(found, schema=target)
-
-
-def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """The values unchanged if they fit already; else cast, in one chunk if all text fits."""
-    if values.type.equals(t):
-        return values
-    if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):
-        return to_container(values, t)
-    return pa.chunked_array([to_container(chunk, t) for chunk in values.chunks], t)

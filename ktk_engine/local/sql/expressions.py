@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -10,17 +9,14 @@ from typing import Any, NoReturn
 import sqlglot
 from sqlglot import exp
 
+from ktk_engine.conditions import parse
+from ktk_engine.conditions.parse import OPERATIONS
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.sql.dialect import LEFT_TO_SPARK, has_open_literals
 from ktk_engine.sql.token import HALF_CHARACTER, simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
+    kind: OPERATIONS[op] for kind, op in parse.COMPARISONS.items()
 }
 _INTEGER = re.compile("[0-9]{1,10}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.dbt_node import DbtNode
-from ktk_engine.log.entry import DatasetRole, Operation
+from ktk_engine.log.entry import Operation
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -24,7 +24,6 @@ class DatasetChange:
     # counts attempts, one more after each lost slot. None removes the dataset.
     rebase: Rebase | None
     partitions: frozenset[str] | None = None  # folders of replaced partitions; None: all
-    role: DatasetRole = "table"
     relation: str | None = None  # name in SQL; None keeps it
     builder: DbtNode | None = None  # the dbt node that builds it; None keeps it
 

@@ -29,7 +29,7 @@ def leaves_unchanged(
     if change.operation not in _OF_ROWS or before is None or after is None:
         return False
     entry = head.datasets[change.uuid].entry
-    if entry is None or head.changed_by_others or change.role != entry.role:
+    if entry is None or head.changed_by_others:
         return False
     builder = change.builder
     if builder is not None and (builder.node, builder.project) != (entry.node, entry.project):

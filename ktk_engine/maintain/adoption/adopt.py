@@ -26,7 +26,6 @@ from ktk_engine.formatting import counted, number, size
 from ktk_engine.gate.gate import check_scope, validate_write
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
@@ -218,8 +217,7 @@ def _change(state: State, item: AdoptedDataset, commit_id: str) -> DatasetChange
         place = IndexPlace(state.store, uuid, commit_id, folder)
         return with_new_indices(place, item.snapshot, item.stale)
 
-    role = role_of(state.scope, item.snapshot)
-    return DatasetChange(item.snapshot.uuid, "adopt", adopted, None, role)
+    return DatasetChange(item.snapshot.uuid, "adopt", adopted, None)
 
 
 def _find(state: State, item: DatasetState) -> _Found:

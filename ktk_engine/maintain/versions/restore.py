@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.errors import CommitConflictError, ConsistencyError
+from ktk_engine.errors import ConsistencyError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import builder_at
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets, check_brought
+from ktk_engine.maintain.change_datasets import (
+    ChangeResult,
+    brought,
+    change_datasets,
+    check_brought,
+)
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -86,10 +91,7 @@ def plan_restoration(
 def run_restoration(plan: Restoration, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit what was planned; see `restore`."""
     changes = [_change(plan, uuid, snapshot) for uuid, snapshot in plan.snapshots.items()]
-    for uuid in plan.removed:
-        entry = plan.state.datasets[uuid].entry
-        assert entry is not None, "nothing of another program is restored over"
-        changes.append(DatasetChange(uuid, "remove", None, role=entry.role))
+    changes += [DatasetChange(uuid, "remove", None) for uuid in plan.removed]
     said = {"reason": f"as version {plan.old.version} had it", **(history or {})}
     operation = f"restore {plan.state.scope.name}"
     check = check_brought(plan.state, plan.snapshots, lambda: plan.old)
@@ -100,14 +102,6 @@ def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
     entry = plan.old.datasets[uuid].entry
     assert entry is not None
     existed = uuid in plan.state.datasets
-
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        if (base is not None) != existed:
-            raise CommitConflictError(
-                f"Dataset {uuid} was {'removed' if existed else 'built'} meanwhile. Nothing was "
-                "committed. Run it again."
-            )
-        return snapshot if base is None else snapshot.published_like(base)
-
+    rebase = brought(uuid, snapshot, replaces=existed)
     builder = None if existed else builder_at(entry)
-    return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)
+    return DatasetChange(uuid, "restore", rebase, None, entry.relation, builder)

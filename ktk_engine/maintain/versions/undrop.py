@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from ktk_engine.catalog.catalog import Catalog, relation_name
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
-from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.dbt_node import DbtNode, builder_at
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
-from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets, check_brought
+from ktk_engine.maintain.change_datasets import (
+    ChangeResult,
+    brought,
+    change_datasets,
+    check_brought,
+)
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -83,20 +88,11 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
 
 def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit what was planned; see `undrop`."""
-
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        if base is not None:
-            raise CommitConflictError(
-                f"Dataset {plan.uuid} was rebuilt meanwhile. Nothing was committed."
-            )
-        return plan.snapshot
-
     change = DatasetChange(
         plan.uuid,
         "undrop",
-        rebase,
+        brought(plan.uuid, plan.snapshot, replaces=False),
         None,
-        plan.entry.role,
         plan.entry.relation,
         plan.builder or DbtNode("", ""),
     )

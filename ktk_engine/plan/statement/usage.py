@@ -6,7 +6,7 @@ See docs/design/statements.md, Plan relations for the statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from decimal import Decimal, InvalidOperation
@@ -19,10 +19,12 @@ from ktk_engine.conditions.condition import (
     Condition,
     IsNull,
     Not,
+    Operator,
     Or,
     StartsWith,
     TrueCondition,
     conjunction,
+    mirrored,
 )
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
@@ -31,14 +33,13 @@ from ktk_engine.plan.statement.plan_tree import Tree, parse, trees, walk
 from ktk_engine.plan.statement.read_folding import read_folding
 from ktk_engine.types.calendar import time_zone
 
-_OPERATORS = {
+OPERATORS: Mapping[str, Operator] = {
     "EqualTo": "=",
     "LessThan": "<",
     "LessThanOrEqual": "<=",
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ class _Translation:
             if column is None:
                 yield from self._functions(child)
             else:
-                compared = tree.name in _OPERATORS or tree.name == "In"
+                compared = tree.name in OPERATORS or tree.name == "In"
                 yield Ignored("comparison" if compared else tree.name.lower(), column)
 
     def condition(self, tree: Tree) -> Condition | None:
@@ -194,14 +195,14 @@ class _Translation:
             column = self._column(tree)
             return (column and comparison(column, self._type(column), "=", True)) or None
         column = self._column(children[0]) if children else None
-        if name in _OPERATORS:
-            op, other = _OPERATORS[name], children[1]
+        if name in OPERATORS:
+            op, other = OPERATORS[name], children[1]
             if column is None:
-                column, op, other = self._column(children[1]), _MIRRORED[op], children[0]
+                column, op, other = self._column(children[1]), mirrored(op), children[0]
             if column is None or not _is_literal(other):
                 return None
             value = self._value(other)
-            return comparison(column, self._type(column), op, value)  # type: ignore[arg-type]
+            return comparison(column, self._type(column), op, value)
         if name == "In" and column and all(_is_literal(child) for child in children[1:]):
             values = [self._value(child) for child in children[1:]]
             return is_in(column, self._type(column), values)

@@ -20,6 +20,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import KtkError, PublishError
 from ktk_engine.format.label import partition_path
+from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.publish.stored_types import (
     bounds_of_files,
     check_measured,
@@ -34,7 +35,6 @@ from ktk_engine.snapshot.snapshot import (
 )
 
 _COUNTED_COLUMNS = 32  # columns with statistics, Delta's own default
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Digits of decimals that survive in readers that read all JSON numbers as doubles.
 _DOWN, _UP = Context(prec=15, rounding=ROUND_FLOOR), Context(prec=15, rounding=ROUND_CEILING)
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
@@ -91,7 +91,7 @@ def _texts(name: str, values: pa.Array) -> pa.StringArray:
     t = values.type
     if pat.is_string(t):
         for value in values.to_pylist():
-            if value in ("", _HIVE_NULL):
+            if value in ("", HIVE_NULL):
                 raise PublishError(
                     f"partition column {name} holds {value!r}, which Delta readers read as null. "
                     "Give these rows another value"

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.may_match import beyond
+
 _EPOCH = date(1970, 1, 1).toordinal()
 _KEPT = 16  # characters or bytes of a bound, as in Iceberg
 _PACKED = {
@@ -27,7 +29,6 @@ _PACKED = {
     "float": "<f",
     "double": "<d",
 }
-_HIGH_SURROGATES, _LAST_CHARACTER = range(0xD800, 0xE000), 0x10FFFF
 
 
 def plain_values(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
@@ -87,18 +88,8 @@ def _shortened(value: Any) -> Any:
 
 def _shortened_upper(value: Any) -> Any:
     """The least short value above a long one; None if there is none."""
-    if not isinstance(value, str | bytes) or len(value) <= _KEPT:
-        return value
-    if isinstance(value, bytes):
-        kept = value[:_KEPT].rstrip(b"\xff")
-        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
-    for end in range(_KEPT, 0, -1):
-        following = ord(value[end - 1]) + 1
-        if following in _HIGH_SURROGATES:
-            following = _HIGH_SURROGATES.stop
-        if following <= _LAST_CHARACTER:
-            return value[: end - 1] + chr(following)
-    return None
+    is_long = isinstance(value, str | bytes) and len(value) > _KEPT
+    return beyond(value[:_KEPT]) if is_long else value
 
 
 def summary(kind: str, values: Iterable[Any]) -> dict[str, Any]:

@@ -66,27 +66,11 @@ def plan_frame(
     `aggregated` says that the rows are only aggregated, so that a few need no exchange. Raises a
     `FormatError` if a partition value that is needed is unreadable.
     """
-    if plan.limit is None:
-        return _all_rows(scanner, plan, with_address, compute_small, aggregated)
-    frame = _all_rows(scanner, replace(plan, limit=None), with_address=True)
-    order = [F.col(quote_identifier(name)).asc_nulls_last() for name in plan.order_by]
-    first = (frame.orderBy(*order) if order else frame).limit(plan.limit)
-    return first if with_address else select_names(first, plan.columns)
-
-
-def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
-    """The rows that readers see in some files, with all columns of the dataset."""
-    return plan_frame(scanner, plan_dataset(replace(base, file_table=files), version))
-
-
-def _all_rows(
-    scanner: Scanner,
-    plan: Plan,
-    with_address: bool = False,
-    compute_small: bool = False,
-    aggregated: bool = False,
-) -> DataFrame:
-    """The frame of a plan without a limit; see `plan_frame`."""
+    if plan.limit is not None:
+        every = plan_frame(scanner, replace(plan, limit=None), with_address=True)
+        order = [F.col(quote_identifier(name)).asc_nulls_last() for name in plan.order_by]
+        first = (every.orderBy(*order) if order else every).limit(plan.limit)
+        return first if with_address else select_names(first, plan.columns)
     names = list(plan.columns)
     if with_address:
         names = list(dict.fromkeys([*names, *plan.order_by, *plan.partition_by]))
@@ -107,6 +91,11 @@ def _all_rows(
     if len(plan.datasets) > 1 and amplified > _MAX_READ_AMPLIFICATION * once:
         return _joined_by_spark(scanner, plan, names)
     return task_frame(scanner.session, store, found, plan_schema(plan, names))
+
+
+def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
+    """The rows that readers see in some files, with all columns of the dataset."""
+    return plan_frame(scanner, plan_dataset(replace(base, file_table=files), version))
 
 
 def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
@@ -142,7 +131,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
         own = tuple(item.distinct or item.columns)
         alone = replace(plan, datasets=(replace(item, join="seed", on=()),), columns=own)
         alone = replace(alone, condition=TrueCondition(), distinct=False, partial_aggregate=None)
-        frames.append(_all_rows(scanner, alone))
+        frames.append(plan_frame(scanner, alone))
     frame = frames[0]
     for item, other in zip(plan.datasets[1:], frames[1:], strict=True):
         # Spark first compares a prefix of the first column, and the rows of one

@@ -5,14 +5,14 @@ See docs/design/reading.md, Which way is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pat
 import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
-from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
+from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, nested_type, spark_type
 from ktk_engine.spark.compatibility import widens_when_reading
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import is_list, unwrap
@@ -51,18 +51,16 @@ def read_type(t: pa.DataType, physical: pa.DataType) -> st.DataType | None:
     if any(map(_is_unreadable, leaves)) or mismatch(t, physical) is not None:
         return None
     if not widens_when_reading():
-        return _nested(physical, _own_type)
+        return nested_type(physical, _own_type)
     if any(pat.is_unsigned_integer(leaf) and not pat.is_uint64(leaf) for leaf in _leaves(physical)):
-        return _nested(physical, _wide_type)
+        return nested_type(physical, _wide_type)
     return spark_type(t)
 
 
 def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
     """The leaf types of a type."""
     bare = unwrap(t)
-    if is_list(bare):
-        yield from _leaves(bare.value_type)
-    elif pat.is_map(bare) or pat.is_struct(bare):
+    if is_list(bare) or pat.is_map(bare) or pat.is_struct(bare):
         for number in range(bare.num_fields):
             yield from _leaves(bare.field(number).type)
     else:
@@ -89,16 +87,3 @@ def _own_type(leaf: pa.DataType) -> st.DataType:
     if pat.is_decimal(leaf):
         return st.DecimalType(leaf.precision, leaf.scale)
     return next((spark for arrow, spark in _NARROW if leaf.equals(arrow)), spark_type(leaf))
-
-
-def _nested(t: pa.DataType, of_leaf: Callable[[pa.DataType], st.DataType]) -> st.DataType:
-    """The Spark type of a physical type, whose leaves a function gives."""
-    t = unwrap(t)
-    if is_list(t):
-        return st.ArrayType(_nested(t.value_type, of_leaf))
-    if pat.is_map(t):
-        return st.MapType(_nested(t.key_type, of_leaf), _nested(t.item_type, of_leaf))
-    if pat.is_struct(t):
-        fields = sorted(t, key=lambda field: field.name)
-        return st.StructType([st.StructField(f.name, _nested(f.type, of_leaf)) for f in fields])
-    return of_leaf(t)

@@ -121,7 +121,7 @@ class Scanner:
         """A relation over a manifest; partition values come from the paths if needed."""
         keys = files["key"].to_pylist()
         # Spark verifies pages as it reads them, but trusts the footer.
-        self.footers.verified.verify(self.store, keys, digests_of(files))
+        self.footers.verify(self.store, keys, digests_of(files))
         uris = [self.store.uri(key) for key in keys]
         manifest = write_manifest(self.scratch / "manifests", uris, self._sizes(files))
         options = READING if is_own(files)[0].as_py() else {**READING, **UNBOUNDED}

@@ -8,11 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.format.percent_encoding import quote
 from ktk_engine.types.type_class import normalize
-
-# Spark writes it for null, and reads it as null in columns of every type.
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _STRING = r"^(?:[^%/]|%[0-7][0-9A-Fa-f])+$"
 _INTEGER = r"^[+-]?[0-9]+$"
@@ -41,7 +39,7 @@ def spark_parses_partition_values(
     """
     if pat.is_string(normalize(t)):
         return pc.and_(
-            pc.match_substring_regex(texts, r"(?s)" + _STRING), pc.not_equal(texts, _HIVE_NULL)
+            pc.match_substring_regex(texts, r"(?s)" + _STRING), pc.not_equal(texts, HIVE_NULL)
         )
     plain = texts
     for escape, character in _ESCAPES if pat.is_timestamp(normalize(t)) else ():

@@ -21,13 +21,13 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.others.plain_files import (
-    HIVE_NULL,
     PlainFile,
     PlainFiles,
     find_files,
     read_plain_files,
     refuse_tables,
 )
+from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.plan.statement.named_relations import KnownStores, Plannable

@@ -26,6 +26,7 @@ from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError
 from ktk_engine.files.others.csv_form import CsvForm, CsvMarks
 from ktk_engine.files.others.plain_files import find_files, refuse_tables
+from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.client.client import client_of
@@ -54,7 +55,6 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "columnpruning": "false",
     },
 }
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f][0-9A-Fa-f]")
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _SCHEME = re.compile(r"[A-Za-z0-9+.-]+:(//[^/]*)?")
@@ -421,7 +421,7 @@ def _value_of_folder(name: str) -> str:
     # A percent sign that encodes nothing is itself.
     text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"
     value = f"url_decode(replace({text}, '+', '%2B'))"
-    return f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
+    return f"nullif(nullif({value}, ''), {quote_text(HIVE_NULL)})"
 
 
 def _as_spark_decodes(name: str) -> str:

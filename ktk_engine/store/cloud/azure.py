@@ -46,12 +46,7 @@ class Azure(Cloud):
             settings["use_azure_cli"] = True
         if self._endpoint:
             settings["endpoint"] = self._endpoint
-        return AzureStore(
-            self.address.container,
-            client_options=self.client_settings(),
-            retry_config=self.retries(retry),
-            **settings,
-        )
+        return self.opened(AzureStore, settings, self.endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.store.cloud.address import CloudAddress
@@ -14,12 +14,12 @@ from ktk_engine.types.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
-    from obstore.store import ClientConfig, RetryConfig
     from obstore.store import ObjectStore as Client
     from pyarrow.fs import FileSystem
 
 CONNECT_SECONDS = 10
 REQUEST_SECONDS = 60
+_Client = TypeVar("_Client")
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,18 @@ class Cloud(ABC):
         """Whether a flag is set."""
         return self.options.get(name, "") == "true"
 
-    def client_settings(self) -> ClientConfig:
-        """Timeouts of a client; plain HTTP only for an endpoint with `http://`."""
-        return {
+    def opened(
+        self, kind: Callable[..., _Client], settings: Mapping[str, Any], endpoint: str, retry: bool
+    ) -> _Client:
+        """Make a client with timeouts; plain HTTP only for an endpoint with `http://`."""
+        options = {
             "connect_timeout": f"{CONNECT_SECONDS}s",
             "timeout": f"{REQUEST_SECONDS}s",
-            "allow_http": self.endpoint.startswith("http://"),
+            "allow_http": endpoint.startswith("http://"),
         }
-
-    def retries(self, retry: bool) -> RetryConfig:
-        """How often a client retries by itself."""
-        return {"max_retries": 8 if retry else 0, "retry_timeout": timedelta(minutes=3)}
+        retries = {"max_retries": 8 if retry else 0, "retry_timeout": timedelta(minutes=3)}
+        container = self.address.container
+        return kind(container, client_options=options, retry_config=retries, **settings)
 
 
 def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) -> dict[str, str]:

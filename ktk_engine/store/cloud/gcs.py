@@ -33,12 +33,7 @@ class GCS(Cloud):
             settings["credential_provider"] = lambda: {"token": token, "expires_at": None}
         elif self.has("anonymous"):
             settings["skip_signature"] = True
-        return GCSStore(
-            self.address.container,
-            client_options=self.client_settings(),
-            retry_config=self.retries(retry),
-            **settings,
-        )
+        return self.opened(GCSStore, settings, self.endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""

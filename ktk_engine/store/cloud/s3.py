@@ -54,14 +54,7 @@ class S3(Cloud):
             settings["credential_provider"] = Boto3CredentialProvider(self._session)
         else:
             self._refuse_profile()
-        client_options = self.client_settings()
-        client_options["allow_http"] = self._endpoint.startswith("http://")
-        return S3Store(
-            self.address.container,
-            client_options=client_options,
-            retry_config=self.retries(retry),
-            **settings,
-        )
+        return self.opened(S3Store, settings, self._endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""

@@ -107,7 +107,7 @@ class LocalStore(ObjectStore):
         matter, and are unreliable on network file systems.
         """
         data = self.get(key)
-        return data, _token(data)
+        return data, hashlib.sha256(data).hexdigest()
 
     def put(self, key: str, data: bytes) -> None:
         """See `ObjectStore.put`."""
@@ -414,10 +414,6 @@ def _read(descriptor: int, start: int, length: int) -> bytes:
         start += len(part)
         length -= len(part)
     return b"".join(parts)
-
-
-def _token(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _native_file(descriptor: int, mode: str) -> pa.NativeFile:

@@ -19,7 +19,6 @@ from ktk_engine.files.physical_schemas import physical_schemas, unstored_columns
 from ktk_engine.format.comments import Comments, comments_of, with_comments
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
-from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.publish.publish import declines_documents
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -51,8 +50,7 @@ def alter_columns(
         # At the gate a column gets the type of its class, as where its rows are written.
         write = check_write(schema, replace(_target(base, changes), mode="append"), state)
         change = _Altered(base, changes, write.committed)
-        role = role_of(state.scope, base)
-        staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
+        staging.change(DatasetChange(uuid, "alter", change, frozenset()))
         if changes.add and state.scope.cube:
             staging.transaction.chose(_publishes_documents)
         return True
@@ -116,8 +114,7 @@ def _rewrite(
     write = check_write(schema, target, state)
     staging.write(write, rows)
     change = _Altered(base, changes, write.committed, written=True)
-    role = role_of(state.scope, base)
-    staging.change(DatasetChange(base.uuid, "alter", change, frozenset(), role))
+    staging.change(DatasetChange(base.uuid, "alter", change, frozenset()))
 
 
 def _changed(

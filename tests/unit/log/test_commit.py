@@ -12,7 +12,7 @@ from ktk_engine.errors import (
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change import conflict as conflicts
 from ktk_engine.log.change.change_set import ChangeSet, DatasetChange
-from ktk_engine.log.entry import digest, parse_entry
+from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.pending_commit import PendingCommit
 from ktk_engine.log.scope import LogScope, new_commit_id, scope_of
 from ktk_engine.log.state import resolve
@@ -31,7 +31,7 @@ from tests.support.dataset_builder import (
     weather,
     weather_builder,
 )
-from tests.support.documents import load_document
+from tests.support.documents import digest, load_document
 from tests.support.stores import Backoff, fail, keys
 
 PLAIN = LogScope("dataset", "plain")
@@ -212,12 +212,12 @@ def test_conflicts(store, mine, theirs, conflict, listed, monkeypatch):
     def change(operation):
         def make(commit_id):
             if operation == "remove":
-                return DatasetChange(builder.uuid, "remove", None, role="seed")
+                return DatasetChange(builder.uuid, "remove", None)
             if operation == "replace":
                 snapshot = builder.snapshot(flights(["JFK"], 5), commit_id)
                 partitions = frozenset({"origin=JFK"})
                 return DatasetChange(
-                    builder.uuid, "replace", lambda base, attempt: snapshot, partitions, "seed"
+                    builder.uuid, "replace", lambda base, attempt: snapshot, partitions
                 )
             table = flights(["JFK"], 7)
             return getattr(builder, operation)(table, commit_id)
@@ -303,7 +303,7 @@ def test_checks_of_the_cube_are_repeated_after_a_lost_slot(store):
     flights_builder(store).commit_rebuild(flights())
     base = resolve(store, CUBE)
     weather_builder(store).commit_rebuild(weather(), base)
-    other = DbtNode(store, "nyc++storms", (), (), NYC.metadata("storms"), "enrichment")
+    other = DbtNode(store, "nyc++storms", (), (), NYC.metadata("storms"))
     table = pa.table({"hour": [1], "gust": [9.0]})
     with pytest.raises(ConsistencyError, match="`gust` is in several datasets: storms, weather"):
         other.commit_rebuild(table, base)

@@ -25,10 +25,11 @@ from dbt.adapters.ktk.session.debug import version_of
 from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.errors import KtkError
+from ktk_engine.format.stamp import digest
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.log.computed import Computed, versions_read, write_computed
-from ktk_engine.log.entry import DatasetEntry, digest
+from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.plan.statement.trace import Trace, trace
 from ktk_engine.sql.determinism import unknowns
