@@ -16,7 +16,7 @@ from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.change_set import DatasetChange
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.state import State
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
 from ktk_engine.write.check_write import check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
@@ -212,12 +212,10 @@ def drop_datasets(staging: Staging, names: Collection[str]) -> None:
     seeds = [name for name in names if snapshots[name].is_seed]
     if seeds and left:
         raise ConsistencyError(
-            Message(
-                f"{seeds[0]} is the seed dataset, without which {', '.join(left)} cannot be read. "
-                "To drop the whole cube: ",
-                Remedy.on("drop", state.scope.name),
-                ". Nothing was removed.",
-            )
+            f"{seeds[0]} is the seed dataset, without which {', '.join(left)} cannot be read. "
+            "To drop the whole cube: ",
+            Remedy.on("drop", state.scope.name),
+            ". Nothing was removed.",
         )
     if seeds:  # nothing may come to depend on it meanwhile
         staging.transaction.chose(any_dataset)

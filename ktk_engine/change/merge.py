@@ -126,11 +126,9 @@ def spelled_by(by: MergeBy, target: WriteRequest, columns: Sequence[str], state:
         updated = tuple(name for name in columns if name not in excluded)
     if not keys:
         raise ConfigurationError(
-            Message(
-                f"Dataset {target.uuid}: {by.strategy} needs a `",
-                Remedy("key"),
-                "`. Nothing was written.",
-            )
+            f"Dataset {target.uuid}: {by.strategy} needs a `",
+            Remedy("key"),
+            "`. Nothing was written.",
         )
     return replace(by, unique_key=keys, update_columns=updated, exclude_columns=())
 
@@ -144,12 +142,10 @@ def _spelled(
     if missing:
         hint = did_you_mean(missing[0], columns)
         raise ConfigurationError(
-            Message(
-                f"Dataset {target.uuid}: ",
-                what,
-                f" names {', '.join(missing)}, which the rows lack.{hint} They have: "
-                f"{', '.join(columns)}. Nothing was written.",
-            )
+            f"Dataset {target.uuid}: ",
+            what,
+            f" names {', '.join(missing)}, which the rows lack.{hint} They have: "
+            f"{', '.join(columns)}. Nothing was written.",
         )
     return tuple(dict.fromkeys(found[name] or name for name in names))
 
@@ -159,13 +155,11 @@ def check_known(target: WriteRequest, base: Snapshot, keys: Sequence[str]) -> No
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:
         raise ConfigurationError(
-            Message(
-                f"Dataset {target.uuid}: ",
-                Remedy("key"),
-                f" names {', '.join(unknown)}, which the table lacks. It has: "
-                f"{', '.join(base.schema.names)}. Nothing was written. ",
-                Remedy("add_key", name=target.uuid),
-            )
+            f"Dataset {target.uuid}: ",
+            Remedy("key"),
+            f" names {', '.join(unknown)}, which the table lacks. It has: "
+            f"{', '.join(base.schema.names)}. Nothing was written. ",
+            Remedy("add_key", name=target.uuid),
         )
 
 

@@ -14,7 +14,7 @@ from ktk_engine.conditions.condition import And, Condition, conjunction
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.dialect import Dialect
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
@@ -69,7 +69,7 @@ class Predicates:
             )
         except ConditionError as error:
             raise ConfigurationError(
-                Message(Remedy("predicate"), ": ", error, ". ", Remedy("plain_predicate"))
+                Remedy("predicate"), ": ", error, ". ", Remedy("plain_predicate")
             ) from error
 
 
@@ -100,12 +100,10 @@ class EventWindow:
         if column is None:
             hint = did_you_mean(self.column, schema.names)
             raise ConfigurationError(
-                Message(
-                    f"event_time is `{self.column}`, which is not a column of the table.{hint} If "
-                    "the new rows have it, ",
-                    Remedy("rebuild"),
-                    ".",
-                )
+                f"event_time is `{self.column}`, which is not a column of the table.{hint} If "
+                "the new rows have it, ",
+                Remedy("rebuild"),
+                ".",
             )
         type_ = schema.field(column).type
         start, end = (self._bound(type_, instant) for instant in (self.start, self.end))

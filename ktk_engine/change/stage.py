@@ -17,7 +17,6 @@ from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.gate import ValidatedWrite
 from ktk_engine.gate.write_request import Conditions, WriteRequest
 from ktk_engine.log.state import State
-from ktk_engine.messages import Message
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.dialect import Dialect
@@ -212,7 +211,7 @@ def condition_of(
         return where.condition(schema, dialect)
     except ConfigurationError as error:
         raise ConfigurationError(
-            Message(f"Dataset {target.uuid}: ", error, " Nothing was written.")
+            f"Dataset {target.uuid}: ", error, " Nothing was written."
         ) from error
 
 

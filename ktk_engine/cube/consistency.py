@@ -52,10 +52,8 @@ def check_readable(
 def _raise(prefix: str, problems: Sequence[str]) -> None:
     if problems:
         raise ConsistencyError(
-            Message(
-                f"The datasets of cube {prefix} do not fit together:\n",
-                joined("\n", [Message("- ", problem) for problem in problems]),
-            )
+            f"The datasets of cube {prefix} do not fit together:\n",
+            joined("\n", [Message("- ", problem) for problem in problems]),
         )
 
 

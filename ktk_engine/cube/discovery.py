@@ -19,7 +19,7 @@ from ktk_engine.cube.user_metadata import (
     cube_value,
 )
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 
 # The timestamp column in cubes older than Kartothek 3.
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
@@ -50,11 +50,9 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     seeds = sorted(name for name, item in datasets.items() if cube_value(item.metadata, IS_SEED))
     if len(seeds) > 1:
         raise ConsistencyError(
-            Message(
-                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and drop "
-                "the others: ",
-                Remedy.on("drop", prefix, seeds[-1]),
-            )
+            f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and drop "
+            "the others: ",
+            Remedy.on("drop", prefix, seeds[-1]),
         )
     return seeds[0] if seeds else None
 
@@ -69,11 +67,9 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
     found = find_cube(prefix, datasets)
     if found is None:
         raise ConsistencyError(
-            Message(
-                f"Cube {prefix} has no seed dataset yet",
-                f" (only {', '.join(sorted(datasets))}). " if datasets else ". ",
-                Remedy("build_seed", name=prefix),
-            )
+            f"Cube {prefix} has no seed dataset yet",
+            f" (only {', '.join(sorted(datasets))}). " if datasets else ". ",
+            Remedy("build_seed", name=prefix),
         )
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ktk_engine.errors import FormatError, UnsupportedFormatError
 from ktk_engine.format.parse_json import parse_json, render_json
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 
 FORMAT = 8  # those below were written before the first release
 _KNOWN: frozenset[str] = frozenset()  # what documents may need
@@ -41,17 +41,12 @@ def check_format(document: Mapping[str, Any], what: str) -> None:
         )
     if number > FORMAT:
         raise UnsupportedFormatError(
-            Message(
-                f"{what} has format {number}; this version reads format {FORMAT}. ",
-                Remedy("upgrade"),
-            )
+            f"{what} has format {number}; this version reads format {FORMAT}. ", Remedy("upgrade")
         )
     if unknown := sorted({str(need) for need in document["needs"]} - _KNOWN):
         raise UnsupportedFormatError(
-            Message(
-                f"{what} needs features that this version does not know: {', '.join(unknown)}. ",
-                Remedy("upgrade"),
-            )
+            f"{what} needs features that this version does not know: {', '.join(unknown)}. ",
+            Remedy("upgrade"),
         )
 
 

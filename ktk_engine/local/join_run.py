@@ -118,11 +118,9 @@ def arrow_limits() -> Iterator[None]:
         yield
     except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise LocalEngineError(
-            Message(
-                f"Arrow cannot answer the query in this process: {error}. Use Spark: ",
-                Remedy("ask_spark"),
-                ".",
-            )
+            f"Arrow cannot answer the query in this process: {error}. Use Spark: ",
+            Remedy("ask_spark"),
+            ".",
         ) from error
 
 

@@ -173,7 +173,7 @@ def refuse_gap(store: ObjectStore, scope: LogScope, head: int) -> None:
     later = logged_versions(store, scope, head + 1)
     if later and later[0] != head + 1:
         gap = missing_entry(store, scope, head + 1)
-        raise FormatError(Message(gap, ". Nothing was committed."))
+        raise FormatError(gap, ". Nothing was committed.")
 
 
 def _read_link(store: ObjectStore, scope: LogScope, version: int) -> tuple[Link, str]:

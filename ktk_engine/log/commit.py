@@ -429,11 +429,9 @@ def _put_entry(head: State, entry: LogEntry, write: PendingCommit) -> bool:
             write.status = CommitStatus.COMMITTED if mine else CommitStatus.NOT_COMMITTED
             return mine
     raise CommitStateUnknownError(
-        Message(
-            f"{head.scope} of {store.url}: the store did not say whether version {entry.version} "
-            f"(commit {entry.commit}) was written: {unanswered}. Nothing was deleted. Look with: ",
-            Remedy("history", name=head.scope.name),
-        )
+        f"{head.scope} of {store.url}: the store did not say whether version {entry.version} "
+        f"(commit {entry.commit}) was written: {unanswered}. Nothing was deleted. Look with: ",
+        Remedy("history", name=head.scope.name),
     ) from unanswered
 
 

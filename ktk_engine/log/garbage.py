@@ -310,7 +310,7 @@ def _kept(
         is_living = link.entry is not None and link.entry.commit in living
         if number >= newest or now - end < retention.age or link.version in tagged or is_living:
             if link.entry is None:
-                raise FormatError(Message(link.problem, " Nothing was deleted."))
+                raise FormatError(link.problem, " Nothing was deleted.")
             kept.append(link.entry)
         end = link.entry.time if link.entry is not None else end
     return kept[::-1]

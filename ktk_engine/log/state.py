@@ -31,7 +31,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, render_entry
 from ktk_engine.log.foreign import snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.file_segments import SegmentedFiles
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_files import FileTable
@@ -201,13 +201,11 @@ class State:
             if not cleaned:
                 raise
             raise VersionGoneError(
-                Message(
-                    f"{state.scope} of {state.store.url}: version {state.version} was cleaned up "
-                    f"while it was read (by version {cleaned}). Run it again to read the newest "
-                    "version. A clean-up spares readers as long as its ",
-                    Remedy("older_than"),
-                    " says.",
-                )
+                f"{state.scope} of {state.store.url}: version {state.version} was cleaned up "
+                f"while it was read (by version {cleaned}). Run it again to read the newest "
+                "version. A clean-up spares readers as long as its ",
+                Remedy("older_than"),
+                " says.",
             ) from error
 
     def _cleaned_by(self) -> int:

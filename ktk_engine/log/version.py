@@ -113,12 +113,10 @@ def version_of(state: State, text: str) -> int:
     if tag is None:
         known = f"Its tags are {', '.join(tags)}." if tags else "It has no tags."
         raise VersionGoneError(
-            Message(
-                f"{state.scope} of {state.store.url} has no version {text!r}."
-                f"{did_you_mean(text, tags)} A version is a number, as ",
-                Remedy("history", name=state.scope.name),
-                f" lists them, or a tag. {known}",
-            )
+            f"{state.scope} of {state.store.url} has no version {text!r}."
+            f"{did_you_mean(text, tags)} A version is a number, as ",
+            Remedy("history", name=state.scope.name),
+            f" lists them, or a tag. {known}",
         )
     return tags[tag]
 

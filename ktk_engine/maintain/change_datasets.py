@@ -13,7 +13,7 @@ from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 
@@ -59,14 +59,12 @@ def check_brought(
             cube = split_uuid(uuid)[0]
             off = Remedy.on("stop_documents", cube) if is_here else "`publish` with `kartothek` off"
             raise ConsistencyError(
-                Message(
-                    f"Dataset {uuid} has columns that files of it lack: "
-                    f"{', '.join(f'`{name}`' for name in names)}. {target.scope} of "
-                    f"{target.store.url} publishes documents for Kartothek, which cannot read such "
-                    "a dataset. Nothing was committed. Stop the documents of that cube first: ",
-                    off,
-                    ". Once they are published again, the missing columns are written.",
-                )
+                f"Dataset {uuid} has columns that files of it lack: "
+                f"{', '.join(f'`{name}`' for name in names)}. {target.scope} of "
+                f"{target.store.url} publishes documents for Kartothek, which cannot read such "
+                "a dataset. Nothing was committed. Stop the documents of that cube first: ",
+                off,
+                ". Once they are published again, the missing columns are written.",
             )
 
     return check

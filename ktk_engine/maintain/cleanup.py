@@ -33,7 +33,6 @@ from ktk_engine.log.garbage import (
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.publish.published_forms import owned_by_form
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -174,11 +173,9 @@ def _delete_listed(store: ObjectStore, keys: tuple[str, ...], version: int) -> N
         store.delete(keys)
     except StoreError as error:
         raise error.with_message(
-            Message(
-                error.message.rstrip("."),
-                f". Version {version} of the log lists what goes: run the clean-up again to delete "
-                "the rest.",
-            )
+            error.message.rstrip("."),
+            f". Version {version} of the log lists what goes: run the clean-up again to delete "
+            "the rest.",
         ) from error
 
 

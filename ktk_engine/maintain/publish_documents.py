@@ -11,7 +11,7 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.change.change_set import DatasetChange, unchecked
 from ktk_engine.log.change.reads import any_dataset
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -34,17 +34,15 @@ def publish_documents(
     """
     if store.is_staged:
         raise PublishError(
-            Message(
-                f"A staged run cannot change whether {name} has documents for Kartothek. Nothing "
-                "was changed. Do it by itself, ",
-                Remedy("unstaged"),
-                ".",
-            )
+            f"A staged run cannot change whether {name} has documents for Kartothek. Nothing "
+            "was changed. Do it by itself, ",
+            Remedy("unstaged"),
+            ".",
         )
     state = find_scope(store, name)
     for item in state.datasets.values():
         if item.problem:
-            raise ForeignWriterError(Message(item.problem, ". Nothing was changed."))
+            raise ForeignWriterError(item.problem, ". Nothing was changed.")
     snapshots = {uuid: state.snapshot(uuid) for uuid in state.datasets}
     owners = [u for u, item in snapshots.items() if item.is_seed or not state.scope.cube]
     if not owners:

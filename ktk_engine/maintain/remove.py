@@ -23,7 +23,7 @@ from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.adoption.adopt import adopted_snapshot
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -68,20 +68,16 @@ def plan_removal(
     ordered = dict(sorted(roles.items(), key=lambda item: (item[1] != "seed", item[0])))
     if state.scope.kind != "cube":
         if dataset is not None:
-            raise DatasetNotFoundError(
-                Message(f"{name} is a table, not a cube: ", Remedy.on("drop", name))
-            )
+            raise DatasetNotFoundError(f"{name} is a table, not a cube: ", Remedy.on("drop", name))
         return _planned(state, ordered)
     if dataset is None:
         if not cascade:
             raise ConsistencyError(
-                Message(
-                    f"{name} is a cube of {counted(len(roles), 'dataset')}: "
-                    f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one "
-                    "to remove, or remove them all: ",
-                    Remedy("drop_all", name=name),
-                    ". Nothing was removed.",
-                )
+                f"{name} is a cube of {counted(len(roles), 'dataset')}: "
+                f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one "
+                "to remove, or remove them all: ",
+                Remedy("drop_all", name=name),
+                ". Nothing was removed.",
             )
         return _planned(state, ordered)
     uuid = find_dataset(state, dataset)
@@ -90,12 +86,10 @@ def plan_removal(
     if not cascade:
         others = ", ".join(state.scope.dataset_id(other) for other in ordered if other != uuid)
         raise ConsistencyError(
-            Message(
-                f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove "
-                "them first, or all of them: ",
-                Remedy("drop_seed", name=name, dataset=dataset),
-                ". Nothing was removed.",
-            )
+            f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove "
+            "them first, or all of them: ",
+            Remedy("drop_seed", name=name, dataset=dataset),
+            ". Nothing was removed.",
         )
     return _planned(state, ordered)
 
@@ -160,9 +154,7 @@ def _unknown(state: State, item: DatasetState) -> DatasetChange | None:
 
 def _refuse(error: KtkError) -> NoReturn:
     raise error.with_message(
-        Message(
-            error.message.rstrip("."), ". Nothing was removed: it could not be brought back later."
-        )
+        error.message.rstrip("."), ". Nothing was removed: it could not be brought back later."
     )
 
 

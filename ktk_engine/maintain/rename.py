@@ -75,12 +75,10 @@ def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
         raise ConsistencyError(f"{name} has this name already. Nothing was written.")
     if tags := tags_of(state):
         raise ConsistencyError(
-            Message(
-                f"{name} has the tags {', '.join(tags)}, which name versions of its log; that "
-                "stays under the old name. Delete the tags first: ",
-                Remedy("untag", name=name, tag=next(iter(tags))),
-                ". Nothing was written.",
-            )
+            f"{name} has the tags {', '.join(tags)}, which name versions of its log; that "
+            "stays under the old name. Delete the tags first: ",
+            Remedy("untag", name=name, tag=next(iter(tags))),
+            ". Nothing was written.",
         )
     if views := _views_over(store, state.scope):
         raise ConsistencyError(

@@ -20,7 +20,7 @@ from ktk_engine.log.change.change_set import DatasetChange, Rebase, unchecked
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.publish.form import Form, Wanted
 from ktk_engine.publish.publish import publish
 from ktk_engine.publish.published_forms import FORMS, check_form, forms_of, publish_form
@@ -109,11 +109,9 @@ def stop_publishing(
     """
     if store.is_staged:
         raise PublishError(
-            Message(
-                f"A staged run cannot stop publishing {name}: what was published could not be "
-                "brought back. Nothing was changed. Stop it by itself: ",
-                Remedy("stop_publishing", name=name),
-            )
+            f"A staged run cannot stop publishing {name}: what was published could not be "
+            "brought back. Nothing was changed. Stop it by itself: ",
+            Remedy("stop_publishing", name=name),
         )
     state = find_scope(store, name)
     uuids = chosen_uuids(state, dataset)
@@ -151,11 +149,9 @@ def check_publishing(
     if not found:
         asked = [form for form in FORMS if form.name in (formats or _DEFAULT)]
         raise PublishError(
-            Message(
-                f"{name} is not published as {titles_of(formats)}. To publish it, and every "
-                "commit from now on: ",
-                Remedy("publish_as", name=name, format=asked[-1].name),
-            )
+            f"{name} is not published as {titles_of(formats)}. To publish it, and every "
+            "commit from now on: ",
+            Remedy("publish_as", name=name, format=asked[-1].name),
         )
     return [_checked(state, uuid, form) for uuid, form in found]
 
@@ -247,7 +243,7 @@ def _is_new(state: State, uuid: str, formats: Collection[str]) -> bool:
 def _check(state: State, uuid: str, formats: Collection[str]) -> None:
     """Refuse what a format cannot express, before anything is written."""
     if problem := state.datasets[uuid].problem:
-        raise ForeignWriterError(Message(problem, ". Nothing was written."))
+        raise ForeignWriterError(problem, ". Nothing was written.")
     entry = state.datasets[uuid].entry
     (snapshot,) = describe_files(state.store, [state.snapshot(uuid)])
     for form in FORMS:
@@ -258,11 +254,9 @@ def _check(state: State, uuid: str, formats: Collection[str]) -> None:
         except PublishError as error:
             as_it_is = " as it is" if entry else ""
             raise PublishError(
-                Message(
-                    f"{uuid} cannot be published as {form.title}{as_it_is}: ",
-                    error.message.rstrip("."),
-                    ". Nothing was written.",
-                )
+                f"{uuid} cannot be published as {form.title}{as_it_is}: ",
+                error.message.rstrip("."),
+                ". Nothing was written.",
             ) from error
 
 

@@ -20,7 +20,6 @@ from ktk_engine.log.scope import FOLDER
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
-from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.ask_all import ask_all
@@ -55,7 +54,7 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         said = _what_stands(publications)
         if not said:
             raise
-        told = error.with_message(Message(error, said))
+        told = error.with_message(error, said)
         told.committed = True
         raise told from error
     finally:

@@ -123,7 +123,7 @@ def publish_form(form: Form, state: State, uuid: str, expired_keys: Collection[s
             warnings.warn(f"{uuid}: {wanted.note}", PublishWarning, stacklevel=2)
         return wanted.version
     again = Remedy.on("publish", *cube_and_dataset(uuid))
-    raise PublishError(Message(f"its {form.record} keeps changing. Run later: ", again))
+    raise PublishError(f"its {form.record} keeps changing. Run later: ", again)
 
 
 def _version(state: State, uuid: str) -> int:

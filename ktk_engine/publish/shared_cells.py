@@ -15,7 +15,7 @@ from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.cube.user_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.errors import PublishError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
@@ -28,11 +28,9 @@ def check_cells(snapshot: Snapshot) -> None:
     """Raise a `PublishError` if several files may hold one cell."""
     if may_share_cells(snapshot):
         raise PublishError(
-            Message(
-                f"cells of {snapshot.uuid} may be in several of its files, of which the last "
-                "counts, as only the log knows. Compact it first, which publishes it, too: ",
-                Remedy.on("compact", *cube_and_dataset(snapshot.uuid)),
-            )
+            f"cells of {snapshot.uuid} may be in several of its files, of which the last "
+            "counts, as only the log knows. Compact it first, which publishes it, too: ",
+            Remedy.on("compact", *cube_and_dataset(snapshot.uuid)),
         )
 
 

@@ -64,11 +64,9 @@ def schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
     numbers = snapshot.file_column("physical")
     if numbers.null_count:
         raise PublishError(
-            Message(
-                f"the types in {counted(numbers.null_count, 'file')} of another program are not "
-                "known yet: ",
-                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
-            )
+            f"the types in {counted(numbers.null_count, 'file')} of another program are not "
+            "known yet: ",
+            Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
         )
     return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
 
@@ -77,10 +75,8 @@ def check_measured(snapshot: Snapshot, *columns: str) -> None:
     """Raise a `PublishError` if a measure of a file is unknown: `rows` or `bytes`."""
     if any(snapshot.file_column(name).null_count for name in columns):
         raise PublishError(
-            Message(
-                "the size of files of another program is not recorded yet: ",
-                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
-            )
+            "the size of files of another program is not recorded yet: ",
+            Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
         )
 
 

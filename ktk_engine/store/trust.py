@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ktk_engine.errors import ConfigurationError, KtkError, QueryError, without_secrets
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.store.cloud.address import parse_cloud_address
 from ktk_engine.store.open_store import cloud_of, is_url, path_of_url
 
@@ -151,11 +151,9 @@ def _domain(url: str) -> str:
 
 def _refuse(schema: str, name: str, what: str, address: str) -> NoReturn:
     raise QueryError(
-        Message(
-            f"{schema}.{name} reads {what} at {address}, which neither this project nor its "
-            "profile names. Nothing was read there. ",
-            Remedy("trust", address=without_secrets(address)),
-        )
+        f"{schema}.{name} reads {what} at {address}, which neither this project nor its "
+        "profile names. Nothing was read there. ",
+        Remedy("trust", address=without_secrets(address)),
     )
 
 

@@ -76,7 +76,7 @@ def _passed_gate(schema: pa.Schema, target: WriteRequest, state: State) -> Valid
         _refuse_old_misfits(state, [name for name in misfits if name not in leaving])
         if not leaving:
             if way_out := _way_out(error, target, misfits):
-                raise ConsistencyError(Message(error, "\n", way_out)) from error
+                raise ConsistencyError(error, "\n", way_out) from error
             raise
     staying = {name: item for name, item in own.items() if name not in leaving}
     found = validate_write(target, schema, state, staying)
@@ -155,14 +155,12 @@ def _check_old_values(write: ValidatedWrite) -> None:
     if found := sorted(str(name) for name in new if name in stored):
         name = readable_identifier(found[0])
         raise ConfigurationError(
-            Message(
-                f"Dataset {base.uuid}: files that stay hold values of an earlier column {name}, "
-                "which would come back. Nothing was written. Add it by hand first, which writes "
-                f"these rows again (alter table {base.uuid} add column {name} "
-                f"{sql_name(write.committed.field(found[0]).type)}), or ",
-                Remedy("replace_rows"),
-                ".",
-            )
+            f"Dataset {base.uuid}: files that stay hold values of an earlier column {name}, "
+            "which would come back. Nothing was written. Add it by hand first, which writes "
+            f"these rows again (alter table {base.uuid} add column {name} "
+            f"{sql_name(write.committed.field(found[0]).type)}), or ",
+            Remedy("replace_rows"),
+            ".",
         )
 
 

@@ -16,7 +16,6 @@ from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
-from ktk_engine.messages import Message
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -124,10 +123,8 @@ def retry_write_on_conflict(
         if not reads or source.is_query:
             raise
         raise CommitConflictError(
-            Message(
-                error,
-                " What it writes had been computed before that, and cannot be computed again here.",
-            )
+            error,
+            " What it writes had been computed before that, and cannot be computed again here.",
         ) from error
 
 

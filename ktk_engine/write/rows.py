@@ -15,7 +15,6 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.write_request import WriteRequest
 from ktk_engine.log.state import State
-from ktk_engine.messages import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -116,7 +115,7 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
             try:
                 check_rule(rows, rule)
             except ConfigurationError as error:
-                raise ConfigurationError(Message(error, " Nothing was written.")) from error
+                raise ConfigurationError(error, " Nothing was written.") from error
 
 
 def write_parquet(rows: Rows, job: WriteJob) -> WrittenFiles:

@@ -12,7 +12,7 @@ from functools import cached_property
 from mmap import mmap
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 
 _END = re.compile(rb"\r\n|\r|\n")
 _BLOCK = 1 << 20  # bytes
@@ -134,9 +134,7 @@ def _check_utf8(text: mmap) -> None:
         lines = ((line, line.decode(errors="replace")) for line in iter(text.readline, b""))
         shown = next(shown for line, shown in lines if shown.encode() != line).strip()
         raise ConfigurationError(
-            Message(
-                f" is not in UTF-8, for instance the line {shown!r}. Save it in UTF-8, or give ",
-                Remedy("encoding"),
-                ".",
-            )
+            f" is not in UTF-8, for instance the line {shown!r}. Save it in UTF-8, or give ",
+            Remedy("encoding"),
+            ".",
         ) from error

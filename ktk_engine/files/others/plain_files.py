@@ -22,7 +22,7 @@ from ktk_engine.errors import ConfigurationError, FormatError, SourceWarning
 from ktk_engine.files.footers import Footer, FooterCache
 from ktk_engine.format.partition_text import HIVE_NULL
 from ktk_engine.formatting import counted
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import NULL_FOLDERS, Snapshot, files_table
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier, first_pair_alike
@@ -124,12 +124,10 @@ def refuse_tables(
     if what == _DATASET:
         way = Remedy("read_dataset", store=store, dataset=name)
     raise ConfigurationError(
-        Message(
-            f"Source {source}: {store}/{name} is {what}. Its metadata says which files are in use; "
-            "all files together have rows that were deleted or replaced. Read it ",
-            way,
-            ".",
-        )
+        f"Source {source}: {store}/{name} is {what}. Its metadata says which files are in use; "
+        "all files together have rows that were deleted or replaced. Read it ",
+        way,
+        ".",
     )
 
 
@@ -188,12 +186,7 @@ def read_plain_files(
         footers = [_with_instants(footer) for footer in cache.read(store, keys)]
     except FormatError as error:
         raise FormatError(
-            Message(
-                error,
-                " If it is not data, leave it out: ",
-                Remedy("only_files", ending="parquet"),
-                ".",
-            )
+            error, " If it is not data, leave it out: ", Remedy("only_files", ending="parquet"), "."
         ) from error
     folders = _folders(store, files)
     joined = _Joined(store.url, {Identifier(name): name for name in folders})
@@ -230,14 +223,12 @@ def _folders(store: SourceFiles, files: Sequence[PlainFile]) -> dict[str, list[s
     for file in files:
         if file.folders.keys() != first.folders.keys():
             raise ConfigurationError(
-                Message(
-                    f"The files of {store.url} are in folders of different layouts: "
-                    f"{_said(first)}, and {_said(file)}. Let ",
-                    Remedy("location"),
-                    " name files of one layout, or ignore folders: ",
-                    Remedy("ignore_folders"),
-                    ".",
-                )
+                f"The files of {store.url} are in folders of different layouts: "
+                f"{_said(first)}, and {_said(file)}. Let ",
+                Remedy("location"),
+                " name files of one layout, or ignore folders: ",
+                Remedy("ignore_folders"),
+                ".",
             )
     return {
         _decoded(store, first, name): [

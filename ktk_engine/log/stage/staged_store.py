@@ -18,7 +18,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.joined_changes import computed_once
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -108,21 +108,17 @@ def stageable(store: StagedStore, base: State, change_set: ChangeSet) -> ChangeS
     for what, found in (("clean-up", change_set.deleted), ("tag", change_set.tags)):
         if found:
             raise ConfigurationError(
-                Message(
-                    f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
-                    "Nothing was committed. Run it on its own, ",
-                    Remedy("unstaged"),
-                    ".",
-                )
+                f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
+                "Nothing was committed. Run it on its own, ",
+                Remedy("unstaged"),
+                ".",
             )
     removes = any(change.rebase is None for change in change_set.changes)
     if removes and base.changed_by_others:
         raise ConfigurationError(
-            Message(
-                f"{scope}: another program changed it, and a staged run cannot remove anything "
-                "from such a scope. Nothing was committed. Take over first what was changed: ",
-                Remedy("adopt", name=scope.name),
-            )
+            f"{scope}: another program changed it, and a staged run cannot remove anything "
+            "from such a scope. Nothing was committed. Take over first what was changed: ",
+            Remedy("adopt", name=scope.name),
         )
     store.announce(scope, change_set.write, {change.uuid for change in change_set.changes})
     return replace(change_set, changes=tuple(map(computed_once, change_set.changes)))

@@ -188,11 +188,9 @@ def run_adoption(
     if adoption.loses and not force:
         lines = "\n".join(f"- {item}" for item in adoption.datasets)
         raise ForeignWriterError(
-            Message(
-                f"{state.scope.name}: rows of version {state.version} are not in what the other "
-                f"program wrote:\n{lines}\nNothing was written. To give them up: ",
-                Remedy("adopt_with_loss", name=state.scope.name),
-            )
+            f"{state.scope.name}: rows of version {state.version} are not in what the other "
+            f"program wrote:\n{lines}\nNothing was written. To give them up: ",
+            Remedy("adopt_with_loss", name=state.scope.name),
         )
     name, said = f"adopt {state.scope.name}", history or {}
     with ScopeTransaction(state, name, said, check_scope, publish) as changed:

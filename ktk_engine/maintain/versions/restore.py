@@ -20,7 +20,7 @@ from ktk_engine.maintain.change_datasets import (
     check_brought,
 )
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -62,12 +62,10 @@ def plan_restoration(
     state = find_scope(store, name, removed=True)
     if changed := state.changed_by_others:
         raise ConsistencyError(
-            Message(
-                f"Another program changed {', '.join(changed)}, so that not all of it could be "
-                "brought back later. Take that over first: ",
-                Remedy("adopt", name=name),
-                ". Nothing was written.",
-            )
+            f"Another program changed {', '.join(changed)}, so that not all of it could be "
+            "brought back later. Take that over first: ",
+            Remedy("adopt", name=name),
+            ". Nothing was written.",
         )
     old = state_at(state, version, timestamp)
     expired_keys: set[str] = set()

@@ -18,7 +18,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.log.transaction import ScopeTransaction
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.maintain.change_datasets import change_datasets
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import find_name, names_alike
@@ -108,11 +108,9 @@ def _refuse_other(state: State, tag: str) -> None:
     """A name is given once: readers who use it rely on that."""
     name, known = state.scope.name, names_alike(tag, tags_of(state))[0]
     raise ConsistencyError(
-        Message(
-            f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. "
-            "Choose another name, or delete this one first: ",
-            Remedy("untag", name=name, tag=known),
-        )
+        f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. "
+        "Choose another name, or delete this one first: ",
+        Remedy("untag", name=name, tag=known),
     )
 
 

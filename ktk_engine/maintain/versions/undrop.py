@@ -22,7 +22,7 @@ from ktk_engine.maintain.change_datasets import (
     check_brought,
 )
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -71,11 +71,9 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     uuid = _uuid(state, dataset)
     if uuid in state.datasets:
         raise ConsistencyError(
-            Message(
-                f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in "
-                "its place, drop this one first: ",
-                Remedy.on("drop", *cube_and_dataset(uuid)),
-            )
+            f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in "
+            "its place, drop this one first: ",
+            Remedy.on("drop", *cube_and_dataset(uuid)),
         )
     version, entry, expired_keys = _last(state, uuid)
     snapshot = complete_snapshot(state, uuid, version, entry, expired_keys)
@@ -110,17 +108,15 @@ def _uuid(state: State, dataset: str | None) -> str:
     if scope.kind != "cube":
         if dataset is not None:
             raise DatasetNotFoundError(
-                Message(f"{scope.name} is a table, not a cube: ", Remedy.on("undrop", scope.name))
+                f"{scope.name} is a table, not a cube: ", Remedy.on("undrop", scope.name)
             )
         return scope.name
     if dataset is None:
         gone = _removed(state)
         raise ConsistencyError(
-            Message(
-                f"{scope.name} is a cube. Name the dataset to bring back: ",
-                Remedy.on("undrop", scope.name, "DATASET"),
-                f". These were removed: {', '.join(gone) or 'none'}.",
-            )
+            f"{scope.name} is a cube. Name the dataset to bring back: ",
+            Remedy.on("undrop", scope.name, "DATASET"),
+            f". These were removed: {', '.join(gone) or 'none'}.",
         )
     return scope.uuid_of(dataset)
 
@@ -162,9 +158,7 @@ def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
         if other.uuid:
             what, out = f"dataset {other.uuid}", Remedy.on("drop", *cube_and_dataset(other.uuid))
         raise ConsistencyError(
-            Message(
-                f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
-                "written. Take that out first: ",
-                out,
-            )
+            f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
+            "written. Take that out first: ",
+            out,
         )

@@ -92,13 +92,10 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         if condition not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
-            Message(
-                f"Source {name}: there are no {address.format} files at {address.location}. "
-                "Correct ",
-                Remedy("location"),
-                " (a relative one starts at the project's folder), or put the files there. Spark "
-                "skips names that begin with _ or a dot.",
-            )
+            f"Source {name}: there are no {address.format} files at {address.location}. Correct ",
+            Remedy("location"),
+            " (a relative one starts at the project's folder), or put the files there. Spark "
+            "skips names that begin with _ or a dot.",
         ) from error
 
 
@@ -129,7 +126,7 @@ class _Files:
         return {**_DEFAULTS[self.address.format], **form, **self.given}
 
     def _refusal(self, *parts: object) -> ConfigurationError:
-        return ConfigurationError(Message(f"Source {self.name}: ", *parts))
+        return ConfigurationError(f"Source {self.name}: ", *parts)
 
     def _bare(self, **options: str) -> DataFrame:
         """The files without their own columns."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.store.cloud.cloud import (
     CONNECT_SECONDS,
     REQUEST_SECONDS,
@@ -175,10 +175,8 @@ class S3(Cloud):
         profile = self.options.get("profile") or os.environ.get("AWS_PROFILE")
         if profile or Path(file).expanduser().exists():
             raise ConfigurationError(
-                Message(
-                    f"Credentials for {self.address} seem to be in a profile of AWS. To read "
-                    "those, install AWS's library: ",
-                    Remedy("install", extra="s3"),
-                    ". Or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or storage_options.",
-                )
+                f"Credentials for {self.address} seem to be in a profile of AWS. To read "
+                "those, install AWS's library: ",
+                Remedy("install", extra="s3"),
+                ". Or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or storage_options.",
             )

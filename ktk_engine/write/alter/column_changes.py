@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -101,21 +101,17 @@ def _check_free(base: Snapshot, names: Iterable[str]) -> None:
             reason = "is a dimension column: it addresses the cells of the cube in every dataset"
         if reason:
             raise ConfigurationError(
-                Message(
-                    f"Dataset {base.uuid}: `{name}` {reason}, so it can neither be dropped nor "
-                    "renamed. Nothing was written. ",
-                    Remedy("other_layout"),
-                )
+                f"Dataset {base.uuid}: `{name}` {reason}, so it can neither be dropped nor "
+                "renamed. Nothing was written. ",
+                Remedy("other_layout"),
             )
         for constraint in constraints:
             # Only Spark knows which columns a check names.
             if name in constraint.columns or constraint.kind == "check":
                 raise ConfigurationError(
-                    Message(
-                        f"Dataset {base.uuid}: `{name}` can neither be dropped nor renamed while "
-                        f"there is the {constraint}. Nothing was written. ",
-                        Remedy("drop_constraint"),
-                    )
+                    f"Dataset {base.uuid}: `{name}` can neither be dropped nor renamed while "
+                    f"there is the {constraint}. Nothing was written. ",
+                    Remedy("drop_constraint"),
                 )
 
 
@@ -139,12 +135,10 @@ def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:
         found = mismatch(present, wanted, name)
         if found is not None:
             raise ConfigurationError(
-                Message(
-                    f"Dataset {base.uuid}: `{name}` is of class {class_name(present)} and cannot "
-                    f"become {class_name(wanted)}: {found.reason}. Nothing was written. Add a "
-                    "column of that type and fill it, or ",
-                    Remedy("cast_and_rebuild", column=name),
-                )
+                f"Dataset {base.uuid}: `{name}` is of class {class_name(present)} and cannot "
+                f"become {class_name(wanted)}: {found.reason}. Nothing was written. Add a "
+                "column of that type and fill it, or ",
+                Remedy("cast_and_rebuild", column=name),
             )
 
 
