@@ -126,10 +126,10 @@ def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays(taken, schema=table.schema)
 
 
-def even_parts(table: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
-    """Cut rows alike, however a table is chunked: as sorting them at once does, if they are few."""
-    rows = max(min(_BATCH_ROWS, most_bytes * table.num_rows // max(table.nbytes, 1)), 1)
-    return (table.slice(start, rows) for start in range(0, table.num_rows, rows))
+def rows_of_part(table: pa.Table, most_bytes: int) -> int:
+    """Into parts of how many rows a table is cut: those of `sorted_batches`, if they are short."""
+    fitting: int = most_bytes * table.num_rows // max(table.nbytes, 1)
+    return max(min(_BATCH_ROWS, fitting), 1)
 
 
 def is_sorted(table: pa.Table, names: Sequence[str]) -> bool:
@@ -153,6 +153,8 @@ def is_ascending(cells: pa.Table) -> bool:
 
 
 def _ascends(cells: pa.Table, strictly: bool) -> bool:
+    if cells.num_rows > 1 and any(pat.is_null(t) for t in cells.schema.types):
+        return False  # Arrow compares no such columns
     starts = range(0, cells.num_rows - 1, _COMPARED_ROWS)
     return all(_part_ascends(cells.slice(start, _COMPARED_ROWS + 1), strictly) for start in starts)
 

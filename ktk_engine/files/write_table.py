@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
 
 from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
-from ktk_engine.files.sorted_batches import even_parts, is_sorted, sorted_batches
+from ktk_engine.files.sorted_batches import is_sorted, rows_of_part, sorted_batches
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.written_files import WrittenFiles, written_files
 from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.type_class import plain_type
 
-_COMPARED_ROWS = 1 << 20  # at once
+_COMPARED_ROWS = 1 << 14  # at once: most tables without an order show it in a few rows
 _THREADS = 8  # at most; each holds rows up to the size of a row group, and of a sorted run
 
 
@@ -28,23 +28,28 @@ def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> Written
     names = job.schema.names
     schema = pa.schema([rows.schema.field(name) for name in names])
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
-    sorting = job.sorting
-    if sorting and isinstance(rows, pa.Table) and _is_sorted(rows, plain, sorting):
-        sorting, parts = (), even_parts(rows, job.sort_bytes)
-        # In one chunk each, since the pages of a file begin where chunks do.
-        tables = (_plain_table(part, plain).combine_chunks() for part in parts)
-        batches = (batch for table in tables for batch in table.to_batches())
-    else:
-        batches = (_plain(batch, plain) for batch in _batches(rows))
-    # Closed at once also after an error, which keeps a generator in its traceback.
     threads = min(pa.cpu_count(), _THREADS)
-    with closing(sorted_batches(batches, sorting, job.sort_bytes, threads)) as ordered:
+    # Closed at once also after an error, which keeps a generator in its traceback.
+    with closing(_ordered(rows, plain, job, threads)) as ordered:
         found = list(write_files(ordered, job, 0, threads=threads))
     return written_files(pa.Table.from_batches(found, REPORT_SCHEMA), job)
 
 
-def _batches(rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    return iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
+def _ordered(
+    rows: pa.Table | pa.RecordBatchReader, plain: pa.Schema, job: WriteJob, threads: int
+) -> Generator[pa.RecordBatch, None, None]:
+    """Give rows in the order of a job; a table that has it already is only cut."""
+    if isinstance(rows, pa.Table):
+        step = rows_of_part(rows, job.sort_bytes)
+        if job.sorting and _is_sorted(rows, plain, job.sorting):
+            for start in range(0, rows.num_rows, step):
+                # In one chunk, since the pages of a file begin where chunks do.
+                part = _plain_table(rows.slice(start, step), plain).combine_chunks()
+                yield from part.to_batches()
+            return
+        rows = rows.to_reader()
+    batches = (_plain(batch, plain) for batch in rows)
+    yield from sorted_batches(batches, job.sorting, job.sort_bytes, threads)
 
 
 def _is_sorted(rows: pa.Table, plain: pa.Schema, names: Sequence[str]) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,9 +17,6 @@ from ktk_engine.log.change.change_set import Rebase
 from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.index_segment import IndexSegment, pairs_of
 from ktk_engine.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    pass
 
 
 def to_compact(snapshot: Snapshot) -> tuple[str, ...]:

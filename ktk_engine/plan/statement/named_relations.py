@@ -156,9 +156,13 @@ class NamedRelations:
         return self._catalogs[schema]
 
     def store(self, schema: str) -> ObjectStore:
-        """Open the store of a relation that was found."""
+        """Open the store of a relation that was found.
+
+        Raises a `DatasetNotFoundError` if its schema is gone by now.
+        """
         store = self.stores.open_schema(schema)
-        assert store is not None
+        if store is None:
+            raise DatasetNotFoundError(f"Schema {schema} was dropped meanwhile.")
         return store
 
     def state(self, schema: str, scope: LogScope, moment: Moment | None = None) -> State:
@@ -190,7 +194,7 @@ class NamedRelations:
             where = self.stores.trust.follow(schema, view.name, place) if place else schema
             if self.stores.open_schema(where) is None:
                 raise DatasetNotFoundError(
-                    f"Cube {schema}.{view.name} reads datasets of schema {place}, which is gone."
+                    f"Cube {schema}.{view.name} reads datasets of schema {where}, which is gone."
                 )
             return self.state(where, cube_scope(view.cube), moment)
 

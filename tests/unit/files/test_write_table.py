@@ -7,9 +7,10 @@ from threading import active_count, current_thread, main_thread
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from ktk_engine.errors import KtkError, StoreError
+from ktk_engine.errors import DataError, KtkError, StoreError
 from ktk_engine.files import sorted_batches as sorting
 from ktk_engine.files import write_table as writing
 from ktk_engine.files.write_job import WriteJob
@@ -91,6 +92,23 @@ def test_rows_in_order_are_not_sorted(tmp_path, monkeypatch, chunk):
         nulls = order.set_column(place, name, pa.nulls(ROWS, order[name].type))
         with pytest.raises(AssertionError, match="sorted"):
             written(tmp_path / name, 2, monkeypatch, rows=nulls, reader=False, **options)
+
+
+@pytest.mark.parametrize("reader", [True, False])
+def test_rows_in_the_order_of_nulls_alone(tmp_path, monkeypatch, reader):
+    """Arrow sorts a column of its type null, and compares none."""
+    rows = TABLE.append_column("n", pa.nulls(ROWS))
+    found = written(tmp_path, 2, monkeypatch, rows=rows, reader=reader, clustered_by=("n", "d"))
+    assert pc.sum(found[1]["rows"]).as_py() == ROWS
+
+
+def test_what_arrow_cannot_compare_is_refused_as_what_it_cannot_write(tmp_path, monkeypatch):
+    def refuse(values):
+        raise pa.ArrowNotImplementedError("views")
+
+    monkeypatch.setattr(writing, "plain_values", refuse)
+    with pytest.raises(DataError, match="cannot write a column: views"):
+        written(tmp_path, 2, monkeypatch, reader=False, clustered_by=("t",))
 
 
 def test_one_large_batch_is_sorted_in_parts(monkeypatch):
