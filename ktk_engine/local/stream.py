@@ -198,8 +198,9 @@ class _Slices:
             return
         needed = sum(extent.bytes for extent in extents)
         scanned = [self._scanned(extent, needed) for extent in extents]
-        self._cuts = self._inside(cuts_between(scanned[0]))
+        self._cuts = cuts_between(scanned[0])
         self._count = self._cuts.num_rows + 1
+        self._gaps = self._overlapping()
         placed = [[place(blocks, self._cuts) for blocks in files] for files in scanned]
         self._windows = {w.scanned.groups.file.key: w for files in placed for w in files}
         self._ends = np.cumsum(self._by_gap(w.rows_from_gaps(self._count) for w in placed[0]))
@@ -207,6 +208,7 @@ class _Slices:
             self._by_gap(extent.width * w.rows_of_gaps(self._count) for w in files)
             for extent, files in zip(extents, placed, strict=True)
         ]
+        sizes = [size[self._gaps.start : self._gaps.stop] for size in sizes]
         self._always = sum(int(size.min()) for size in sizes)
         growing = max(needed - self._always, 1)
         self._pace = max(self._bytes * extents[0].rows // growing, 1)
@@ -227,12 +229,13 @@ class _Slices:
     def _obstacle(self, extents: Sequence[_Extent], sizes: Sequence[_Numbers]) -> str | None:
         """Why slicing does not help."""
         opened = self._by_gap(w.is_open(self._count) for w in self._windows.values())
+        opened = opened[self._gaps.start : self._gaps.stop]
         if opened.max() > _MOST_FILES:
             return f"{opened.max()} large files hold the same cells; compacting unites them"
         names = ", ".join(f"`{name}`" for name in self._task.range.columns)
         largest = [int(size.max()) for size in sizes]
         mixed = 2 * largest[0] > extents[0].bytes
-        if not mixed and self._by_gap(sizes).max() <= self._run.limit:
+        if not mixed and np.sum(sizes, axis=0).max() <= self._run.limit:
             return None
         worst = 0 if mixed else int(np.argmax(largest))
         return (
@@ -247,17 +250,31 @@ class _Slices:
         rows = max(min(rows, _BLOCK_ROWS), 1)
         return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
 
-    def _inside(self, cuts: pa.Table) -> pa.Table:
-        """The cuts within the range of the task."""
-        return cuts.filter(evaluate(self._task.range.condition(cuts.column_names), cuts))
+    def _overlapping(self) -> range:
+        """The gaps between cuts that have cells of the task's range.
+
+        Bounds of row groups may be wider than their cells, so others may have been scanned, too.
+        """
+        whole, cuts = self._task.range, self._cuts
+        ranges = (CellRange(whole.columns, whole.low, ()), whole)
+        later, inside = (
+            evaluate(item.condition(cuts.column_names), cuts).true_count for item in ranges
+        )
+        start = cuts.num_rows - later
+        return range(start, start + inside + 1)
+
+    def _rows_before(self, gap: int) -> int:
+        """Rows of the seed dataset's blocks that begin before a gap."""
+        return int(self._ends[gap - 1]) if gap else 0
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of each slice; the bytes of one decide how many cells the next one takes."""
-        start, pace = 0, self._pace
-        while start < self._count:
-            before = int(self._ends[start - 1]) if start else 0
+        start, pace = self._gaps.start, self._pace
+        while start < self._gaps.stop:
+            before = self._rows_before(start)
             wanted = before + min(pace, _SLICE_ROWS)
             stop = max(int(np.searchsorted(self._ends, wanted, "right")), start + 1)
+            stop = min(stop, self._gaps.stop)
             budget = MemoryBudget(self._run.limit)
             part = replace(self._task, range=self._range(start, stop))
             source = SliceRows(self._run, self._windows, range(start, stop))
@@ -271,8 +288,8 @@ class _Slices:
     def _range(self, start: int, stop: int) -> CellRange:
         """The cells of some gaps between cuts."""
         whole = self._task.range
-        low = cell_at(self._cuts, start - 1) if start else whole.low
-        high = cell_at(self._cuts, stop - 1) if stop < self._count else whole.high
+        low = cell_at(self._cuts, start - 1) if start > self._gaps.start else whole.low
+        high = cell_at(self._cuts, stop - 1) if stop < self._gaps.stop else whole.high
         return CellRange(whole.columns, low, high)
 
 

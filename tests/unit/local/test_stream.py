@@ -102,6 +102,21 @@ def test_a_constant_dimension_and_datasets_with_fewer(store):
     assert rows_of(pieces) == expected
 
 
+@pytest.mark.parametrize("row_group_rows", [None, 100])
+def test_parts_of_a_file_whose_bounds_are_wider_than_its_cells(store, row_group_rows):
+    """Another program may have cut the upper bound of a text, so the last part may be anywhere."""
+    seed = numbers("v").add_column(0, "A", [["x"] * N])
+    more = numbers("w", -1).add_column(0, "A", [["x"] * N])
+    write_cube(store, ("A", "L"), row_group_rows, seed=[seed], more=[more])
+    found = tasks(store, FooterCache(), plan_of(store), None, 8, least=1)
+    assert len(found) > 1 or row_group_rows is None
+    limit = 60_000  # of all rows: more than 80,000
+    pieces = [list(stream(JoinRun(store, limit), task)) for task in found]
+    assert max(piece.num_rows for part in pieces for piece in part) <= 66
+    rows = [row for part in pieces for row in rows_of(part)]
+    assert [(row["L"], row["v"], row["w"]) for row in rows] == [(n, n, -n) for n in range(N)]
+
+
 def test_the_newest_file_wins_in_each_slice(store):
     newer = pa.table({"L": range(0, N, 3), "v": [-1] * len(range(0, N, 3))})
     write_cube(store, seed=[numbers("v"), newer])
