@@ -32,7 +32,7 @@ from ktk_engine.files.file_statistics import (
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.files.report_rows import FAILURE, FINDING, UNSUPPORTED, ReportRows
-from ktk_engine.files.sorted_batches import equal_neighbours
+from ktk_engine.files.row_order import equal_neighbours
 from ktk_engine.files.task_values import TaskValues
 from ktk_engine.files.write_job import WriteJob, plain_columns
 from ktk_engine.format.label import partition_path, path_problem

@@ -11,18 +11,13 @@ from contextlib import closing
 from functools import partial
 from typing import IO, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.files.file_statistics import computable
+from ktk_engine.files.row_order import comparable, sort_table
 from ktk_engine.temporary_files import temporary_files
-from ktk_engine.types.to_container import to_container
 
 _BATCH_ROWS = 131_072
-_COMPARED_ROWS = 1 << 16  # at once, since most tables without an order show it in a few rows
 _BATCHES = 256  # of a run; one of each run is in memory while they are merged
 _OVERHEAD = 400  # bytes that a batch takes, and each column in it, besides the values
 _Key = tuple[tuple[int, Any], ...]
@@ -113,97 +108,10 @@ def _sorted_table(held: list[pa.RecordBatch], names: Sequence[str]) -> pa.Table:
     return sort_table(table, names) if names else table
 
 
-def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Sort the rows of a table by some columns, nulls last, by the containers' values."""
-    keys = _keys(table, names)
-    if is_ascending(keys):
-        return table.combine_chunks()
-    order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
-    # One column after the other: Arrow copies the texts of a chunked column before it takes any.
-    taken = [
-        table.select([i]).take(order).combine_chunks().column(0) for i in range(len(table.columns))
-    ]
-    return pa.Table.from_arrays(taken, schema=table.schema)
-
-
 def rows_of_part(table: pa.Table, most_bytes: int) -> int:
     """Into parts of how many rows a table is cut: those of `sorted_batches`, if they are short."""
     fitting: int = most_bytes * table.num_rows // max(table.nbytes, 1)
     return max(min(_BATCH_ROWS, fitting), 1)
-
-
-def is_sorted(table: pa.Table, names: Sequence[str]) -> bool:
-    """Tell whether rows have the order of some columns already, without null and NaN in these."""
-    return is_ascending(_keys(table, names))
-
-
-def _keys(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    # Arrow does not sort every member of a class.
-    return pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
-
-
-def is_strictly_ascending(cells: pa.Table) -> bool:
-    """Tell whether each row is larger than the one before; null and NaN count as not larger."""
-    return _ascends(cells, strictly=True)
-
-
-def is_ascending(cells: pa.Table) -> bool:
-    """Tell whether no row is smaller than the one before; null and NaN count as smaller."""
-    return _ascends(cells, strictly=False)
-
-
-def _ascends(cells: pa.Table, strictly: bool) -> bool:
-    if cells.num_rows > 1 and any(pat.is_null(t) for t in cells.schema.types):
-        return False  # Arrow compares no such columns
-    starts = range(0, cells.num_rows - 1, _COMPARED_ROWS)
-    return all(_part_ascends(cells.slice(start, _COMPARED_ROWS + 1), strictly) for start in starts)
-
-
-def _part_ascends(cells: pa.Table, strictly: bool) -> bool:
-    larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
-    equal: Any = np.ones(cells.num_rows - 1, np.bool_)
-    for column in cells.columns:
-        values = column.combine_chunks()
-        if pat.is_boolean(values.type):
-            values = values.cast(pa.int8())
-        before, after = values.slice(0, len(values) - 1), values.slice(1)
-        larger |= equal & as_numpy(pc.greater(after, before))
-        if bool(larger.all()):
-            return True
-        equal &= as_numpy(pc.equal(after, before))
-    return not strictly and bool((larger | equal).all())
-
-
-def as_numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """Flags as a numpy array; null is false."""
-    known = pc.fill_null(values, False) if values.null_count else values
-    flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
-    return flags
-
-
-def equal_neighbours(table: pa.Table) -> pa.Array:
-    """For each row but the first: whether all columns equal those of the row before."""
-    result = None
-    for column in table.columns:
-        values = computable(column.combine_chunks())
-        left, right = values.slice(0, len(values) - 1), values.slice(1)
-        equal = pc.equal(left, right)
-        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
-        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
-            equal = pc.or_(
-                equal,
-                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
-            )
-        result = equal if result is None else pc.and_(result, equal)
-    return result
-
-
-def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    t = column.type
-    if pat.is_date64(t) or (pat.is_timestamp(t) and t.unit in ("s", "ms")):
-        return column  # values that the container does not hold are found by the writer
-    return to_container(column, None, "floor")
 
 
 class _BatchFile:
@@ -300,7 +208,7 @@ def _key(keys: pa.RecordBatch, at: int) -> _Key:
     """A row's key, which Python compares in Arrow's order of sorting: NaN, then null last."""
     found = []
     for column in keys.columns:
-        value = _comparable(column.slice(at, 1))[0]
+        value = comparable(column.slice(at, 1))[0]
         if not value.is_valid:
             found.append((2, 0))
         elif pat.is_floating(value.type) and value.as_py() != value.as_py():

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from ktk_engine.files.file_writer import write_files
 from ktk_engine.files.report_rows import REPORT_SCHEMA
-from ktk_engine.files.sorted_batches import is_sorted, rows_of_part, sorted_batches
+from ktk_engine.files.row_order import is_sorted, overlapping_parts
+from ktk_engine.files.sorted_batches import rows_of_part, sorted_batches
 from ktk_engine.files.write_job import WriteJob
 from ktk_engine.files.written_files import WrittenFiles, written_files
 from ktk_engine.types.arrow_cast import plain_values
 from ktk_engine.types.type_class import plain_type
 
-_COMPARED_ROWS = 1 << 14  # at once: most tables without an order show it in a few rows
 _THREADS = 8  # at most; each holds rows up to the size of a row group, and of a sorted run
 
 
@@ -54,9 +54,8 @@ def _ordered(
 
 def _is_sorted(rows: pa.Table, plain: pa.Schema, names: Sequence[str]) -> bool:
     schema = pa.schema([plain.field(name) for name in names])
-    starts = range(0, rows.num_rows, _COMPARED_ROWS)
-    parts = (_plain_table(rows.slice(start, _COMPARED_ROWS + 1), schema) for start in starts)
-    return all(is_sorted(part, names) for part in parts)
+    parts = overlapping_parts(rows.select(names))
+    return all(is_sorted(_plain_table(part, schema), names) for part in parts)
 
 
 def _plain_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ktk_engine.files.sorted_batches import as_numpy, is_strictly_ascending
+from ktk_engine.files.row_order import as_numpy, is_strictly_ascending
 from ktk_engine.local.cell_codes import Codes, cell_codes
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.files.sorted_batches import as_numpy
+from ktk_engine.files.row_order import as_numpy
 from ktk_engine.local.cell_codes import Codes, cell_codes, surplus
 from ktk_engine.local.match import Positions, have_same_cells, null_rows
 from ktk_engine.local.take import take

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.files.sorted_batches import is_strictly_ascending
+from ktk_engine.files.row_order import is_strictly_ascending
 from ktk_engine.local.take import take
 
 Values: TypeAlias = dict[str, Any]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ktk_engine.files.data_file import iter_row_groups
 from ktk_engine.files.read_rows import in_containers
-from ktk_engine.files.sorted_batches import is_ascending
+from ktk_engine.files.row_order import is_ascending
 from ktk_engine.local.join_run import JoinRun
 from ktk_engine.local.read.stored_rows import Blocks, RowGroups
 from ktk_engine.local.sorted_rows import sorted_indices

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from ktk_engine.errors import SessionError
 from ktk_engine.files import sorted_batches as sorting
 from ktk_engine.files import write_table
-from ktk_engine.files.sorted_batches import sort_table, sorted_batches
+from ktk_engine.files.row_order import sort_table
+from ktk_engine.files.sorted_batches import sorted_batches
 from ktk_engine.types.type_class import plain_type  # deep: of dictionaries
 from tests.support.random_cubes import TIMES
 from tests.unit.types.values import STORABLE, array, comparable, values
