@@ -19,6 +19,8 @@ _USERINFO = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]{0,63}):(/{1,3})"
     r"([^\s/@:'\"]*+:(?!\d+/)[^\s@'\"]*+|[^\s/@'\"]++)@"
 )
+# A secret may hold an @, so all up to the last one is part of it.
+_TO_LAST_AT = re.compile(r"\*\*\*:@(?:[^\s@'\"]*+@)*+")
 _QUERY = re.compile(
     r"(?<![^\s?'\"])((?>[^\s?'\"]*?[A-Za-z0-9+.\-]://(?<!\bfile://))[^\s?'\"]*+)\?[^\s'\"]++"
 )
@@ -34,6 +36,7 @@ def without_secrets(text: str) -> str:
         return text
     text = _PARAMETERS.sub(r"\1***", text)
     text = _BEFORE_AT.sub(lambda match: _USERINFO.sub(_masked, match[0]), text)
+    text = _TO_LAST_AT.sub("***@", text)
     return _QUERY.sub(r"\1?***", text)
 
 
@@ -45,7 +48,7 @@ def _masked(match: re.Match[str]) -> str:
     scheme, slashes, user = match.groups()
     if scheme.lower() == "file" or (scheme.lower() in _CONTAINERS and ":" not in user):
         return match[0]
-    return f"{scheme}:{slashes}***@"
+    return f"{scheme}:{slashes}***{':' if ':' in user else ''}@"
 
 
 class KtkError(Exception):

@@ -44,6 +44,12 @@ def test_other_text_stays(text):
     assert without_secrets(text) == text
 
 
+@pytest.mark.parametrize("secret", ["pa@ss", "a@b/c@d", "@", "x@1:2@y"])
+def test_a_secret_may_hold_what_ends_it(secret):
+    shown = without_secrets(f"'https://u:{secret}@host/a' and s3://k:{secret}@bucket/p@q.")
+    assert shown == "'https://***@host/a' and s3://***@q."  # up to the last @
+
+
 def test_every_error_masks_them():
     error = StoreError(f"http://u:{SECRET}@h is gone", nothing_written=True)
     assert str(error) == "http://***@h is gone"
