@@ -9,10 +9,10 @@ five of them. Each reader runs once to warm up, then they take turns; the median
 20 columns of single keys are asked for, by a query each and by one that is prepared. Results go to
 `benchmarks/results/`.
 
-`python -m benchmarks.wide --cliff [10 100 500]` reads all columns of cubes with 100 to 5,000 of
-them, in enrichments of 50, and partitions of so many megabytes, and the same files with pyarrow,
-which verifies their checksums, too. A short column takes Arrow longer for each value, so the ratio
-counts: it says where reading a cube costs more than its files do.
+`python -m benchmarks.wide --cliff [10 100 500]` reads whole cubes of 100 to 5,000 columns, whose
+partitions have so many megabytes, and then the same files with pyarrow. Both verify checksums. In
+Arrow itself a value of a short column takes longer, so look at the ratio of the two: it says where
+a cube costs more than its files do.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Azure(Cloud):
             settings["use_azure_cli"] = True
         if self._endpoint:
             settings["endpoint"] = self._endpoint
-        return self.opened(AzureStore, settings, self.endpoint, retry)
+        return self.make_client(AzureStore, settings, self.endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""

@@ -87,7 +87,7 @@ class Cloud(ABC):
         """Whether a flag is set."""
         return self.options.get(name, "") == "true"
 
-    def opened(
+    def make_client(
         self, kind: Callable[..., _Client], settings: Mapping[str, Any], endpoint: str, retry: bool
     ) -> _Client:
         """Make a client with timeouts; plain HTTP only for an endpoint with `http://`."""

@@ -33,7 +33,7 @@ class GCS(Cloud):
             settings["credential_provider"] = lambda: {"token": token, "expires_at": None}
         elif self.has("anonymous"):
             settings["skip_signature"] = True
-        return self.opened(GCSStore, settings, self.endpoint, retry)
+        return self.make_client(GCSStore, settings, self.endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""

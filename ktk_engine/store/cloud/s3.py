@@ -54,7 +54,7 @@ class S3(Cloud):
             settings["credential_provider"] = Boto3CredentialProvider(self._session)
         else:
             self._refuse_profile()
-        return self.opened(S3Store, settings, self._endpoint, retry)
+        return self.make_client(S3Store, settings, self._endpoint, retry)
 
     def file_system(self) -> FileSystem:
         """See `Cloud.file_system`."""
