@@ -42,11 +42,11 @@ def listener() -> Listener:
 def say(*parts: object, err: bool = False, style: str = "") -> None:
     """Print a line in the listener's words, on a terminal in a style of rich such as `red`."""
     to = listener()
-    said = printable(Message(*parts).said(to.voice))
+    said = Message(*parts).said(to.voice)
     if style:
         make_console().print(said, style=style, soft_wrap=True)
     else:
-        click.echo(said, None if err else to.output, err=err)
+        click.echo(printable(said), None if err else to.output, err=err)
 
 
 def say_json(data: Any) -> None:
